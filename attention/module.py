@@ -149,13 +149,15 @@ class SelfAttention(nn.Module):
         *,
         mask: str | None = None,
         scale: bool = True,
+        dropout: float | None = None,
         kept: Tensor | None = None,
         edits: Sequence[Edit] = (),
     ) -> Trace:
         """The same head with its work shown: a `Trace` of every tensor, on the CPU, unbatched where x is.
 
         mask: one of MASK_MODES; None = "causal" for a causal head, else "none". scale: divide by sqrt(d_out).
-        kept: bool, as large as the weights, dropout's survivors (then weights are scaled by 1 / (1 − self.dropout)); None = no dropout.
+        kept: bool, as large as the weights, dropout's survivors, which grow by 1 / (1 − dropout); None = no dropout.
+        dropout: the probability that `kept` was drawn with; None = the head's own.
         edits: numbers of "scores" or "weights" to replace; everything after them is computed from the new number.
         Raises ValueError as `forward` does, and for an unknown mask.
         """
@@ -184,7 +186,7 @@ class SelfAttention(nn.Module):
         if mask == "after_renormalised":
             weights = renormalise(weights)
         if kept is not None:
-            weights = drop(weights, kept.to(x.device), self.dropout)
+            weights = drop(weights, kept.to(x.device), self.dropout if dropout is None else dropout)
         weights = edited(weights, "weights", edits)  # (B, T, T)
         context = blend(weights, v)  # (B, T, d_out)
 

@@ -39,6 +39,9 @@ class Trace:
             raise KeyError(f"no tensor {name!r}; there are {', '.join(TENSORS + MASKS)}")
         return getattr(self, name)
 
+    def __contains__(self, name: str) -> bool:
+        return name in TENSORS
+
     def arrays(self) -> dict[str, np.ndarray]:
         """The same tensors as numpy arrays (sharing memory): plain data that can cross a process boundary."""
         present = ((f.name, getattr(self, f.name)) for f in fields(self))
