@@ -192,7 +192,7 @@ class SelfAttention(nn.Module):
 
         tensors = dict(x=x, q=q, k=k, v=v, scores=scores, scaled=scaled, masked=masked, weights=weights)
         tensors |= dict(context=context, real=real, visible=visible) | ({} if kept is None else dict(kept=kept))
-        return Trace(**{name: (t if batched else t[0]).cpu() for name, t in tensors.items()})
+        return Trace(**{name: (t if batched else t[0]).detach().cpu() for name, t in tensors.items()})
 
     def _check(self, x: Tensor, padding_mask: Tensor | None) -> None:
         if x.dim() not in (2, 3) or x.shape[-1] != self.d_in:
