@@ -66,7 +66,7 @@ class Request:
         put("layer", _index("layer", self.layer, model.own_choice[0], model.layers, self.model))
         put("head", _index("head", self.head, model.own_choice[1], model.heads, self.model))
         self._refuse_foreign_options(model)
-        tokenizer = model.tokenizers[0] if self.tokenizer == "auto" else self.tokenizer
+        tokenizer = model.tokenizers[0] if _same(self.tokenizer, "auto") else self.tokenizer
         put("tokenizer", _choice("tokenizer", tokenizer, model.tokenizers, "auto"))
         _choice("mask", self.mask, MASK_MODES)
         _choice("pad_side", self.pad_side, ("right", "left"))
@@ -89,6 +89,8 @@ class Request:
             if f.name not in MODEL_OPTIONS or f.name in model.options or _same(getattr(self, f.name), f.default):
                 continue
             if f.name == "seed" and self.dropout:  # dropout draws from it, whatever the model
+                continue
+            if f.name == "tokenizer" and _same(self.tokenizer, model.tokenizers[0]):  # what "auto" stands for
                 continue
             having = [name for name in models.NAMES if f.name in models.get(name).options]
             raise ValueError(
@@ -133,12 +135,16 @@ def _parsed(name: str, value: str) -> Any:
 
 
 def _shown(value: Any) -> str:
-    """A value in an error message: short, and never long enough to carry a text back."""
-    return text.shorten(repr(value) if isinstance(value, str) else str(value), 40)
+    """A value in an error message: on one line, short, and never long enough to carry a text back."""
+    try:
+        shown = repr(value) if isinstance(value, str) else " ".join(str(value).split())
+    except (ValueError, RecursionError):  # Python writes out neither huge numbers nor deep nesting
+        shown = f"a very large {type(value).__name__}"
+    return text.shorten(shown, 40)
 
 
 def _sentence(value: Any) -> tuple[str, str | None]:
-    if value is None or value == "":
+    if value is None:
         raise ValueError(text.EMPTY)
     if not isinstance(value, str):
         raise ValueError(f"sentence is {_shown(value)}, but must be text.")
@@ -192,6 +198,8 @@ def _index(name: str, value: Any, default: int, count: int, model: str) -> int:
 
 
 def _same(value: Any, default: Any) -> bool:
+    if not isinstance(value, (int, float, str)):
+        return value is default
     return value == default and isinstance(value, bool) == isinstance(default, bool)
 
 
