@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .text import Token
 from .trace import TENSORS
 
 if TYPE_CHECKING:
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
 def as_dict(result: Result) -> dict[str, Any]:
     """What `/attend` gives: strict JSON, float32 values unrounded, null in `masked` for −∞ and nowhere else."""
     return {
-        "tokens": [asdict(token) for token in result.tokens],
+        "tokens": token_dicts(result.tokens),
         "tensors": {name: _rows(result[name]) for name in TENSORS},
         "visible": result["visible"].tolist(),
         "next_tokens": next_tokens(result),
@@ -24,6 +26,11 @@ def as_dict(result: Result) -> dict[str, Any]:
         "device": result.device,
         "notes": list(result.notes),
     }
+
+
+def token_dicts(tokens: Iterable[Token]) -> list[dict[str, Any]]:
+    """Tokens as plain data."""
+    return [asdict(token) for token in tokens]
 
 
 def next_tokens(result: Result) -> list[dict[str, Any]] | None:

@@ -54,6 +54,8 @@ MATRICES = {
         Matrix("earlier", "c₀", "written by the first layer", "token", "dimension", "given"),
         Matrix("r", "r", "residual stream", "token", "dimension", "add", ("embedding", "position", "earlier")),
         Matrix("x", "x", "input", "token", "dimension", "given"),
+        Matrix("W_query", "W_query", "query weights", "dimension", "dimension", "given", role="query"),
+        Matrix("W_key", "W_key", "key weights", "dimension", "dimension", "given", role="key"),
         Matrix("q", "q", "queries", "query", "dimension", "project", ("x", "W_query"), "query"),
         Matrix("k", "k", "keys", "key", "dimension", "project", ("x", "W_key"), "key"),
         Matrix("scores", "scores", "scores", "query", "key", "dot", ("q", "k")),
@@ -235,7 +237,7 @@ def for_page(result: Result) -> dict[str, Any]:
     matrices = {
         name: asdict(m) | {"operands": operands(name, result)}
         for name, m in MATRICES.items()
-        if name in result.trace or name in result.sources
+        if name in result.trace or name in result.sources or name.startswith("W_")
     }
     matrices["x"]["rule"] = result.model.x_rule if matrices["x"]["operands"] else "given"
     return {

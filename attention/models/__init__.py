@@ -61,6 +61,7 @@ class Model:
     tokenizers: ClassVar[tuple[str, ...]]  # the first is what "auto" means; one alone cannot be chosen
     options: ClassVar[frozenset[str]] = frozenset()  # the arguments, beyond those all models have, that it takes
     live: ClassVar[bool] = True  # quick enough on the CPU to answer while someone types
+    digits: ClassVar[int] = 2  # the most decimals in a cell
     x_rule: ClassVar[str] = "given"  # how x came about, a rule of the lesson
 
     def tokenize(self, request: Request) -> list[Token]:

@@ -30,12 +30,13 @@ DRAW_OF_HEAD = (1, 3)  # which triple of draws after the seed each head is
 
 class Textbook(Model):
     name = "textbook"
-    title = "Textbook: six words, numbers you can check in print"
+    title = "Textbook: six words"
     words = "Six words with vectors of three numbers, small enough to do the sums by hand."
     example = "Your journey starts with one step"
     context_length = 64
     heads = 2
     tokenizers = ("words",)
+    digits = 4
 
     def tokenize(self, request) -> list[Token]:
         pieces = re.findall(r"\s*\S+(?:\s+\Z)?", request.sentence)

@@ -15,7 +15,7 @@ from . import Model, Pass, positions, real_mask, trace_head
 
 class Untrained(Model):
     name = "untrained"
-    title = "Untrained: random weights, any text"
+    title = "Untrained: random weights"
     words = "Embeddings and weights drawn at random from a seed: the arithmetic is real, but nothing has been learned."
     example = "The cat sat on the mat"
     context_length = 1024

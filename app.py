@@ -1,0 +1,10 @@
+"""Build the page and serve it: on a Space, or with `python app.py`."""
+
+import spaces  # noqa: F401  before torch: ZeroGPU patches it
+
+from attention.page import build, look
+
+demo = build()
+
+if __name__ == "__main__":
+    demo.launch(**look())

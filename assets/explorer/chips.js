@@ -1,0 +1,64 @@
+// The sentence as chips, and arcs from the selected query to the keys it looks at, as thick as the weights.
+
+import { h, svg } from "./dom.js";
+import { percent } from "./numbers.js";
+
+const MOST_ARCS = 40; // beyond so many tokens the tint of the chips says enough
+
+/** Draws into `host`. onChoose(index) is called for a chip. Returns {light(query)}. */
+export function chips(host, run, onChoose) {
+  const boxes = run.tokens.map((token, index) =>
+    h(
+      "button.ax-chip",
+      {
+        type: "button",
+        "data-token": index,
+        "data-text": token.text,
+        "aria-label": `token ${index + 1}: ${token.spoken}`,
+        title: `${token.label} · token ${token.id < 0 ? "padding" : token.id}`,
+        onclick: () => onChoose(index),
+      },
+      h("span.ax-chip-name", { dir: "auto" }, run.names[index]),
+      h("span.ax-chip-share", { "aria-hidden": "true" }),
+    ),
+  );
+  for (const [i, token] of run.tokens.entries()) if (!token.real) boxes[i].classList.add("ax-padding");
+  const arcs = svg("svg", { class: "ax-arcs", "aria-hidden": "true" });
+  const row = h("div.ax-chips", { role: "group", "aria-label": "tokens" }, boxes);
+  host.replaceChildren(h("div.ax-sentence", {}, arcs, row));
+
+  function light(query) {
+    const weights = run.tensors.weights.row(query);
+    boxes.forEach((box, i) => {
+      box.setAttribute("aria-pressed", String(i === query));
+      box.style.setProperty("--share", Math.min(1, Math.max(0, weights[i])).toFixed(3));
+      box.querySelector(".ax-chip-share").textContent = weights[i] ? percent(weights[i]) : "";
+    });
+    drawArcs(arcs, row, boxes, weights, query);
+  }
+  return { light };
+}
+
+function drawArcs(arcs, row, boxes, weights, query) {
+  const oneLine = boxes.length > 1 && boxes[0].offsetTop === boxes[boxes.length - 1].offsetTop;
+  arcs.replaceChildren();
+  const drawn = oneLine && boxes.length <= MOST_ARCS;
+  const height = drawn ? 40 : 0;
+  arcs.setAttribute("height", height);
+  arcs.setAttribute("width", row.offsetWidth);
+  if (!drawn) return;
+  const middle = (box) => box.offsetLeft - row.offsetLeft + box.offsetWidth / 2;
+  const to = middle(boxes[query]);
+  boxes.forEach((box, i) => {
+    if (weights[i] < 0.01) return;
+    const from = middle(box);
+    const thick = 1 + 7 * weights[i];
+    const strength = (0.25 + 0.75 * Math.min(1, weights[i])).toFixed(2);
+    const bow = Math.min(height - 8, 12 + Math.abs(to - from) * 0.16);
+    const shape =
+      i === query
+        ? `M ${to - 9} ${height} C ${to - 16} ${height - 24}, ${to + 16} ${height - 24}, ${to + 9} ${height}`
+        : `M ${to} ${height} C ${to} ${height - bow * 1.3}, ${from} ${height - bow * 1.3}, ${from} ${height}`;
+    arcs.append(svg("path", { d: shape, "stroke-width": thick.toFixed(1), opacity: strength, class: "ax-arc" }));
+  });
+}

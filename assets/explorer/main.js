@@ -1,0 +1,330 @@
+// The explorer: one payload in, an interactive lesson out. It knows its host only by a few functions.
+//
+// mount(place, host, root) → {show(value)}
+//   place  the element that the explorer is built in
+//   root   the element that carries data-painted and data-request; `place` itself where none is given
+//   host   {ask(settings): the visitor wants another run, parameters(query): Promise of packed weights,
+//           address(query, own) → URL to share, remember(query, own): the address bar may follow}; each may be missing
+
+import { arithmeticPart, lessonPart } from "./panel.js";
+import { chips } from "./chips.js";
+import { palette } from "./colour.js";
+import { h, put } from "./dom.js";
+import { cellOf, move, selectCell, sources, START, suggestion } from "./focus.js";
+import { guessPart } from "./guess.js";
+import { percent } from "./numbers.js";
+import { unpack, unpackTensors } from "./payload.js";
+import { stage } from "./stage.js";
+import { whatIf } from "./whatif.js";
+
+export function mount(place, host = {}, root = place) {
+  const part = frame();
+  place.replaceChildren(part.all);
+  const state = { run: null, step: "weights", pinned: null, hover: null, tensor: null, views: {}, parameters: new Map() };
+  let painted = 0;
+
+  const theme = () => (document.body.classList.contains("dark") || root.dataset.theme === "dark" ? "dark" : "light");
+  const selection = () => state.pinned ?? suggestion(state.run);
+  const declared = (tensor) => state.run.lesson.matrices[tensor];
+  const shape = (tensor) => state.run.tensors[tensor];
+  const position = () => state.run.lesson.steps.findIndex((step) => step.name === state.step);
+
+  /** A value from the host: a payload to paint, or {message} to say while what is there stays. */
+  function show(value) {
+    part.message.textContent = value.message ?? "";
+    part.message.hidden = !value.message;
+    if (value.message) return;
+    const before = state.run;
+    state.run = unpack(value);
+    state.hover = null;
+    if (value.open?.step) state.step = value.open.step;
+    if (value.open?.cell) pinFrom(value.open.cell);
+    else if (before && before.tokens.length !== state.run.tokens.length) state.pinned = null;
+    paint();
+    painted += 1;
+    root.dataset.request = value.query;
+    root.dataset.painted = painted;
+  }
+
+  function pinFrom([row, column]) {
+    const tensor = resultOf(state.step);
+    state.pinned = tensor ? selectCell(suggestion(state.run), declared(tensor), row, column) : null;
+    state.tensor = tensor;
+  }
+
+  const resultOf = (step) => state.run.steps[step].shows.at(-1) ?? null;
+
+  // --- painting ---
+
+  function paint() {
+    const { run } = state;
+    part.headline.textContent = run.lesson.headline;
+    part.model.textContent = `${run.model.title} · ${run.device === "cuda" ? "computed on the GPU" : "computed on the CPU"}`;
+    part.notes.replaceChildren(...run.notes.map((note) => h("li", {}, note)));
+    paintGuess();
+    state.chips = chips(part.chips, run, (index) => pin({ ...selection(), query: index }));
+    part.rail.replaceChildren(...run.lesson.steps.map(railButton));
+    paintStep();
+  }
+
+  function paintGuess() {
+    const { guess, settings } = state.run;
+    part.guess.hidden = !guess;
+    if (!guess) return;
+    put(
+      part.guess,
+      h("span.ax-guess-word", {}, "→ ", h("b", { dir: "auto" }, guess.names[0]), ` ${percent(guess.probabilities[0])}`),
+      host.ask
+        ? h(
+            "button.ax-switch",
+            {
+              type: "button",
+              role: "switch",
+              "aria-checked": String(!settings.head_off),
+              onclick: () => ask({ head_off: !settings.head_off }),
+            },
+            settings.head_off ? "Attention off" : "Attention on",
+          )
+        : null,
+    );
+  }
+
+  function railButton(step, index) {
+    return h(
+      "button.ax-step",
+      { type: "button", "data-step": step.name, onclick: () => open(step.name) },
+      h("span.ax-step-number", { "aria-hidden": "true" }, index + 1),
+      step.verb,
+    );
+  }
+
+  function paintStep() {
+    const { run } = state;
+    const step = run.steps[state.step];
+    if (!step.shows.includes(state.tensor)) state.tensor = resultOf(state.step);
+    for (const button of part.rail.children) {
+      const here = button.dataset.step === state.step;
+      if (here) button.setAttribute("aria-current", "step");
+      else button.removeAttribute("aria-current");
+      if (here) part.rail.scrollLeft = button.offsetLeft - part.rail.clientWidth / 2 + button.offsetWidth / 2;
+    }
+    lessonPart(part.lesson, run, step);
+    const width = part.stage.clientWidth || 690;
+    state.views = {};
+    if (step.name === "tokens") tokenTable(part.stage, run);
+    else if (step.name === "next") guessPart(part.stage, run, selection().query);
+    else state.views = stage(part.stage, run, state.step, width, { onPoint, onKey });
+    const colours = palette(theme());
+    for (const view of Object.values(state.views)) view.draw(colours);
+    whatIf(part.whatIf, run, state.step, host.ask ? ask : null);
+    const index = position();
+    part.back.disabled = index === 0;
+    part.next.disabled = index === run.lesson.steps.length - 1;
+    part.count.textContent = `Step ${index + 1} of ${run.lesson.steps.length}`;
+    light();
+  }
+
+  /** Everything that follows the selected cell: outlines, chips, arithmetic. */
+  function light() {
+    const { run, views } = state;
+    const at = current();
+    state.chips.light(at?.query ?? selection().query);
+    const rules = at ? sources(declared(at.tensor), at.row, at.column) : {};
+    const css = getComputedStyle(part.all);
+    for (const [tensor, view] of Object.entries(views)) {
+      const hue = css.getPropertyValue(view.hue);
+      if (at && tensor === at.tensor) view.light({ row: at.row, cell: [at.row, at.column], hue });
+      else view.light({ ...(rules[tensor] ?? {}), hue });
+    }
+    for (const label of part.stage.querySelectorAll("[data-row],[data-column]")) label.classList.remove("ax-on");
+    if (at) {
+      const q = run.lesson.matrices[at.tensor];
+      mark("row", q.rows === "key" ? null : at.row);
+      mark("column", q.columns === "key" ? at.column : null);
+    }
+    const region = part.arithmetic;
+    const cell = at && { tensor: at.tensor, row: at.row, column: at.column };
+    arithmeticPart(region, run, knownParameters(), cell, jump, fetchParameters, host.ask ? edit : null);
+  }
+
+  function mark(kind, index) {
+    if (index === null) return;
+    for (const label of part.stage.querySelectorAll(`[data-${kind}="${index}"]`)) label.classList.add("ax-on");
+  }
+
+  /** The cell under discussion: pointed at, or chosen, or suggested. */
+  function current() {
+    if (state.hover && state.hover.tensor in state.views) return { ...state.hover };
+    const tensor = state.tensor;
+    if (!tensor || !(tensor in state.views)) return null;
+    const { row, column } = cellOf(selection(), declared(tensor), shape(tensor));
+    return { tensor, row, column };
+  }
+
+  // --- moving about ---
+
+  function open(step) {
+    state.step = step;
+    state.tensor = resultOf(step);
+    state.hover = null;
+    paintStep();
+    remember();
+  }
+
+  function onPoint(tensor, row, column, kind) {
+    if (kind === "out") state.hover = null;
+    else if (kind === "over") {
+      const same = state.hover && state.hover.tensor === tensor && state.hover.row === row && state.hover.column === column;
+      if (same) return;
+      state.hover = { tensor, row, column };
+    } else {
+      state.hover = null;
+      state.tensor = tensor;
+      pin(selectCell(selection(), declared(tensor), row, column));
+      return;
+    }
+    light();
+  }
+
+  function onKey(tensor, by) {
+    const from = cellOf(state.pinned ?? START, declared(tensor), shape(tensor));
+    const { row, column } = move(from, by, shape(tensor));
+    state.hover = null;
+    state.tensor = tensor;
+    pin(selectCell(state.pinned ?? START, declared(tensor), row, column));
+  }
+
+  function pin(selected) {
+    state.pinned = selected;
+    if (state.step === "next") guessPart(part.stage, state.run, selected.query);
+    light();
+    remember();
+  }
+
+  /** Follow the chain: the step that shows `tensor` as its result, at the same pinned cell. */
+  function jump(tensor, row, column) {
+    state.pinned = selectCell(selection(), declared(state.tensor), row, column);
+    const names = state.run.lesson.steps.map((step) => step.name);
+    const shows = (name) => state.run.steps[name].shows.includes(tensor);
+    const exact = names.find((name) => resultOf(name) === tensor);
+    state.step = exact ?? names.find(shows) ?? (tensor in state.run.tensors ? "x" : state.step);
+    state.tensor = tensor;
+    state.hover = null;
+    paintStep();
+    remember();
+  }
+
+  // --- talking to the host ---
+
+  function ask(changes) {
+    host.ask({ ...state.run.settings, ...changes });
+  }
+
+  function edit(tensor, row, column, value) {
+    const others = state.run.settings.edits.filter(([t, r, c]) => !(t === tensor && r === row && c === column));
+    ask({ edits: value === null ? others : [...others, [tensor, row, column, value]] });
+  }
+
+  function knownParameters() {
+    return { ...state.run.parameters, ...(state.parameters.get(state.run.parameters_of) ?? {}) };
+  }
+
+  async function fetchParameters() {
+    const key = state.run.parameters_of;
+    if (!host.parameters || state.parameters.has(key)) return;
+    state.parameters.set(key, {});
+    const packed = await host.parameters(root.dataset.request);
+    state.parameters.set(key, unpackTensors(packed));
+    if (state.run.parameters_of === key) light();
+  }
+
+  function query() {
+    const cell = state.pinned && current();
+    const extra = new URLSearchParams({ step: state.step });
+    if (cell) extra.set("cell", `${cell.row},${cell.column}`);
+    return `${root.dataset.request}&${extra}`;
+  }
+
+  /** The names in a query that are ours; all others belong to somebody else and stay. */
+  function own() {
+    return new Set([...Object.keys(state.run.settings), "step", "cell"]);
+  }
+
+  function remember() {
+    host.remember?.(query(), own());
+  }
+
+  part.back.addEventListener("click", () => open(state.run.lesson.steps[position() - 1].name));
+  part.next.addEventListener("click", () => open(state.run.lesson.steps[position() + 1].name));
+  part.link.hidden = !host.address;
+  part.link.addEventListener("click", async () => {
+    const address = host.address(query(), own());
+    try {
+      await navigator.clipboard.writeText(address);
+      part.link.textContent = "Link copied";
+    } catch {
+      part.message.hidden = false;
+      part.message.textContent = address;
+    }
+    setTimeout(() => (part.link.textContent = "Copy link"), 2000);
+  });
+  let width = 0;
+  new ResizeObserver(() => {
+    if (!state.run || part.all.clientWidth === width) return;
+    width = part.all.clientWidth;
+    paintStep();
+  }).observe(part.all);
+  new MutationObserver(() => state.run && paintStep()).observe(document.body, { attributeFilter: ["class"] });
+
+  return { show };
+}
+
+function tokenTable(host, run) {
+  const head = ["", "token", "id", "characters"];
+  const row = (token, i) => [i, token.label, token.id < 0 ? "padding" : token.id, `${token.start}–${token.end}`];
+  host.replaceChildren(
+    h(
+      "div.ax-scroll",
+      { tabindex: 0, role: "region", "aria-label": "tokens" },
+      h(
+        "table.ax-tokens",
+        {},
+        h("thead", {}, h("tr", {}, head.map((name) => h("th", { scope: "col" }, name)))),
+        h("tbody", {}, run.tokens.map((token, i) => h("tr", {}, row(token, i).map((text) => h("td", { dir: "auto" }, text))))),
+      ),
+    ),
+  );
+}
+
+/** The fixed skeleton that runs are painted into. */
+function frame() {
+  const part = {
+    message: h("p.ax-message", { role: "alert", hidden: true }),
+    headline: h("h2.ax-headline", { dir: "auto" }),
+    guess: h("div.ax-guess", { hidden: true }),
+    model: h("p.ax-model"),
+    notes: h("ul.ax-notes"),
+    chips: h("div.ax-chips-host"),
+    rail: h("nav.ax-rail", { "aria-label": "steps" }),
+    stage: h("div.ax-stage"),
+    lesson: h("div.ax-lesson"),
+    arithmetic: h("div", { id: "arithmetic", "aria-live": "polite", role: "region", "aria-label": "arithmetic of the selected cell" }),
+    whatIf: h("div.ax-what-if"),
+    back: h("button.ax-nav", { type: "button" }, "‹ Back"),
+    next: h("button.ax-nav.ax-primary", { type: "button" }, "Next ›"),
+    count: h("span.ax-count"),
+    link: h("button.ax-nav.ax-quiet", { type: "button" }, "Copy link"),
+  };
+  part.all = h(
+    "div.ax",
+    {},
+    part.message,
+    h("div.ax-top", {}, part.headline, part.guess),
+    part.notes,
+    part.chips,
+    part.rail,
+    h("div.ax-main", {}, part.stage, h("aside.ax-panel", {}, part.lesson, part.arithmetic, part.whatIf)),
+    h("div.ax-bottom", {}, part.back, part.count, part.model, h("span.ax-right", {}, part.link, part.next)),
+  );
+  return part;
+}

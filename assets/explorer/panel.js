@@ -1,0 +1,133 @@
+// The panel beside the stage: what the step does, in words and as a formula, and the selected cell taken apart.
+
+import { h, put } from "./dom.js";
+import { explain } from "./arithmetic.js";
+
+/** Fills `host` with the step's sentence, formula and notice. */
+export function lessonPart(host, run, step) {
+  put(
+    host,
+    h("h3.ax-verb", {}, step.verb, h("span.ax-tensor", {}, step.tensor)),
+    h("p.ax-words", {}, step.words),
+    h("p.ax-formula", {}, step.formula),
+    step.notice ? h("p.ax-notice", {}, h("b", {}, "Notice "), step.notice) : null,
+    step.name === "masked" ? h("p.ax-small", {}, run.lesson.order_note) : null,
+  );
+}
+
+/** Fills the live region #arithmetic with the cell taken apart. onJump(tensor, row, column) follows the chain,
+ *  onEdit(tensor, row, column, value or null) changes the number or takes the change back. */
+export function arithmeticPart(region, run, parameters, at, onJump, fetchParameters, onEdit) {
+  if (!at) {
+    put(region, h("p.ax-small", {}, "Choose a cell to take it apart."));
+    return;
+  }
+  const { tensor, row, column } = at;
+  const declared = run.lesson.matrices[tensor];
+  const told = explain(run, parameters, tensor, row, column);
+  if (told.needs) fetchParameters();
+  const lines = told.needs ? ["Fetching the weights of this head …"] : told.lines;
+  put(
+    region,
+    h(
+      "p.ax-cell-title",
+      {},
+      h("span", {}, `${declared.symbol} `, h("span.ax-where", { dir: "auto" }, told.title)),
+      h("output.ax-value", {}, told.result.text),
+    ),
+    h("div.ax-lines", {}, lines.map((line) => h("p", { dir: "ltr" }, line))),
+    told.terms && !told.terms.short ? bars(told.terms) : null,
+    told.terms && !told.terms.short ? details(told.terms) : null,
+    told.note ? h("p.ax-small", {}, told.note) : null,
+    chain(run, at, onJump),
+    onEdit && ["scores", "weights"].includes(tensor) ? change(run, at, onEdit) : null,
+  );
+}
+
+/** Another number in this cell, to see what follows from it. */
+function change(run, { tensor, row, column }, onEdit) {
+  const edited = run.edit(tensor, row, column);
+  const now = run.tensors[tensor].at(row, column);
+  const field = h("input", { type: "number", step: "any", value: Number(now.toPrecision(6)), "aria-label": "another number for this cell" });
+  const set = (event) => {
+    event.preventDefault();
+    if (field.value !== "" && Number.isFinite(field.valueAsNumber)) onEdit(tensor, row, column, field.valueAsNumber);
+  };
+  return h(
+    "form.ax-change",
+    { onsubmit: set },
+    h("span", {}, "What if it were"),
+    field,
+    h("button.ax-jump", {}, "Set"),
+    edited ? h("button.ax-jump", { type: "button", onclick: () => onEdit(tensor, row, column, null) }, "Take back") : null,
+  );
+}
+
+/** Where this cell comes from and where it goes: one jump each. */
+function chain(run, { tensor, row, column }, onJump) {
+  const before = run.lesson.matrices[tensor].operands.filter((name) => name in run.tensors);
+  const after = Object.values(run.lesson.matrices).find((m) => m.operands.includes(tensor) && m.name in run.tensors);
+  const jump = (name, text) => h("button.ax-jump", { type: "button", onclick: () => onJump(name, row, column) }, text);
+  const links = [
+    ...before.map((name) => jump(name, `← ${run.lesson.matrices[name].title}`)),
+    after ? jump(after.name, `${after.title} →`) : null,
+  ];
+  return h("div.ax-chain", {}, links);
+}
+
+/** Factors and products as aligned bars in their order, and the running total that ends at the result. */
+function bars({ rows: [a, b], products, bias, result }) {
+  const values = Array.from(a.values, (value, i) => value * b.values[i]);
+  let sum = bias ? bias.value : 0;
+  const running = values.map((value) => (sum += value));
+  const rows = [
+    [a.name, a.values, a.role],
+    [b.name, b.values, b.role],
+    ["product", values, ""],
+    ["running total", running, "total"],
+  ];
+  return h(
+    "div.ax-bars",
+    { "aria-hidden": "true" },
+    rows.map(([name, numbers, role]) => {
+      const limit = Math.max(1e-12, ...Array.from(numbers, Math.abs));
+      const strips = Array.from(numbers, (value) => {
+        const share = (Math.abs(value) / limit) * 50;
+        const place = value < 0 ? { top: "50%" } : { bottom: "50%" };
+        return h("i", {}, h(`b.${value < 0 ? "ax-down" : "ax-up"}`, { style: { height: `${share}%`, ...place } }));
+      });
+      const end = role === "total" ? ` → ${result.text}` : "";
+      return h("div.ax-bar-row", {}, h("span", { title: name }, name + end), h(`div.ax-strip.ax-hue-${role || "none"}`, {}, strips));
+    }),
+    h("span.ax-small", {}, `${products.length} numbers in order`),
+  );
+}
+
+function details({ rows: [a, b], labels, left, right, products, signs, bias, result }) {
+  const body = h("tbody");
+  const table = h(
+    "table",
+    {},
+    h("thead", {}, h("tr", {}, ["", a.name, b.name, "product"].map((name) => h("th", { scope: "col" }, name)))),
+    body,
+  );
+  const fold = h("details.ax-table", {}, h("summary", {}, `All ${products.length} products`), h("div.ax-table-scroll", { tabindex: 0 }, table));
+  fold.addEventListener("toggle", () => {
+    if (!fold.open || body.childElementCount) return;
+    products.forEach((product, i) =>
+      body.append(
+        h(
+          "tr",
+          {},
+          h("th", { scope: "row", dir: "auto" }, labels ? labels[i] : i + 1),
+          h("td", {}, left[i].text),
+          h("td", {}, `× ${right[i].text}`),
+          h("td", {}, `${signs[i]} ${product.text}`),
+        ),
+      ),
+    );
+    if (bias) body.append(h("tr", {}, h("th", { scope: "row" }, "bias"), h("td"), h("td"), h("td", {}, bias.text)));
+    body.append(h("tr", {}, h("th", { scope: "row" }, "sum"), h("td"), h("td"), h("td", {}, result.text)));
+  });
+  return fold;
+}

@@ -1,0 +1,80 @@
+"""A Result as the explorer's payload: what `/attend` gives plus the lesson, tensors packed as base64 float32."""
+
+from __future__ import annotations
+
+import json
+from base64 import b64encode
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from . import lesson, text
+from .trace import TENSORS
+
+if TYPE_CHECKING:
+    from .compute import Result
+    from .module import CausalAttention
+
+ASSETS = Path(__file__).parent.parent / "assets" / "explorer"
+SMALL = 4096  # numbers: weight matrices up to this size travel with every payload, larger ones when asked for
+
+
+def payload(result: Result) -> dict[str, Any]:
+    """Everything the explorer draws. Strict JSON: −∞ lives inside the packed numbers only."""
+    request, trace = result.request, result.trace
+    tensors = {name: result[name] for name in TENSORS} | {n: s.numpy() for n, s in result.sources.items()}
+    head = result.model.head(request)
+    small = head.W_query.weight.numel() <= SMALL
+    return {
+        "query": request.query(),
+        "settings": request.settings(),
+        "tokens": [asdict(t) | {"spoken": text.spoken(n)} for t, n in zip(result.tokens, result.names, strict=True)],
+        "names": result.names,
+        "tensors": {name: pack(array) for name, array in tensors.items()},
+        "visible": _bits(trace.visible.numpy()),
+        "kept": None if trace.kept is None else _bits(trace.kept.numpy()),
+        "parameters": pack_parameters(head) if small else {},
+        "parameters_of": parameters_key(result),
+        "guess": _guess(result),
+        "model": {"name": request.model, "title": result.model.title, "words": result.model.words},
+        "digits": result.model.digits,
+        "device": result.device,
+        "notes": list(result.notes),
+        "lesson": lesson.for_page(result),
+    }
+
+
+def pack(array: np.ndarray) -> dict[str, Any]:
+    """(rows, columns) float32 → {"shape", "data"}: base64 of the little-endian bytes, 5.4 bytes a number."""
+    array = np.ascontiguousarray(array, dtype="<f4")
+    return {"shape": list(array.shape), "data": b64encode(array).decode()}
+
+
+def pack_parameters(head: CausalAttention) -> dict[str, Any]:
+    """The head's weight matrices (d_out, d_in) and biases (1, d_out), packed."""
+    packed = {}
+    for name in ("W_query", "W_key", "W_value"):
+        layer = getattr(head, name)
+        packed[name] = pack(layer.weight.detach().numpy())
+        if layer.bias is not None:
+            packed[f"{name}_bias"] = pack(layer.bias.detach().numpy()[None])
+    return packed
+
+
+def parameters_key(result: Result) -> str:
+    """The same for all runs that use the same weights, so that a page fetches those once."""
+    r = result.request
+    return json.dumps([r.model, r.layer, r.head, r.checkpoint, r.d_model, r.d_head, r.seed, r.qkv_bias])
+
+
+def _bits(mask: np.ndarray) -> str:
+    return b64encode(np.packbits(mask)).decode()
+
+
+def _guess(result: Result) -> dict[str, Any] | None:
+    if result.guess is None:
+        return None
+    guess = asdict(result.guess)
+    return guess | {"names": [label.removeprefix("␣") or label for label in guess["labels"]]}

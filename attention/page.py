@@ -1,0 +1,381 @@
+"""The Gradio page and the API endpoints: both turn arguments into a Request and hand back what it gives.
+
+The page's settings are ordinary components, one a field of Request; the explorer paints results and asks for others.
+"""
+
+import inspect
+import json
+
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import gradio as gr
+
+from . import compute, export, figures, lesson, models
+from .explorer import ASSETS, pack_parameters, payload
+from .module import MASK_MODES
+from .request import MAX_CHARACTERS, MAX_SEED, MAX_SIZE, Request
+
+MAX_API_TOKENS = 256  # `/attend` answers in JSON, which grows with the square of the tokens
+QUEUE_SIZE = 200
+CONCURRENCY = 8  # how many requests may wait for a GPU or compute at once; the platform does the scheduling
+FILE_AGE = 3600  # seconds that an exported file is kept
+
+ARGUMENTS = [f.name for f in fields(Request) if f.init]
+ARGUMENT_TYPES = {
+    "layer": int | None,
+    "head": int | None,
+    "edits": list | None,
+    "checkpoint": int | None,
+    "sentence": str,
+    "model": str,
+    "tokenizer": str,
+    "mask": str,
+    "scale": bool,
+    "pad_to": int,
+    "pad_side": str,
+    "dropout": float,
+    "head_off": bool,
+    "d_model": int,
+    "d_head": int,
+    "seed": int,
+    "qkv_bias": bool,
+    "positions": bool,
+}
+
+
+# --- the API ---------------------------------------------------------------------------------------------------------
+
+
+def _told(error: ValueError) -> gr.Error:
+    """Our refusal as the error that reaches a client; what the platform raised passes unchanged."""
+    if isinstance(error, gr.Error):
+        return error
+    return gr.Error(_escape(str(error)), print_exception=False)
+
+
+def _escape(message: str) -> str:
+    return message.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")  # clients may render it as HTML
+
+
+def endpoint(answer: Callable, returns: type, **extra: tuple[type, Any]) -> Callable:
+    """A function for gr.api whose arguments are the fields of Request and then `extra` {name: (type, default)}.
+
+    answer(request, **extra) gives the result; ValueErrors become one-sentence errors at the client.
+    """
+
+    def call(*args, **kwargs):
+        given = signature.bind(*args, **kwargs).arguments
+        more = {name: given.pop(name, default) for name, (_, default) in extra.items()}
+        try:
+            return answer(Request(**given), **more)
+        except ValueError as error:
+            raise _told(error) from None
+
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    defaults = {f.name: f.default for f in fields(Request) if f.init}
+    parameters = [inspect.Parameter("sentence", kind, annotation=str)]
+    parameters += [
+        inspect.Parameter(name, kind, default=defaults[name], annotation=ARGUMENT_TYPES[name]) for name in ARGUMENTS[1:]
+    ]
+    parameters += [inspect.Parameter(n, kind, default=d, annotation=t) for n, (t, d) in extra.items()]
+    signature = inspect.Signature(parameters, return_annotation=returns)
+    call.__signature__ = signature
+    call.__annotations__ = {p.name: p.annotation for p in parameters} | {"return": returns}
+    call.__doc__, call.__name__ = answer.__doc__, answer.__name__
+    return call
+
+
+def attend(request: Request) -> dict:
+    """Run a sentence through one causal self-attention head and return every tensor of every step.
+
+    Rows are queries, columns are keys. null in `masked` means minus infinity. Sentences over 256 tokens: use /export.
+    """
+    tokens = compute.tokenize(request)
+    if len(tokens) > MAX_API_TOKENS:
+        raise ValueError(
+            f"The sentence has {len(tokens):,} tokens, but /attend answers for at most {MAX_API_TOKENS}; "
+            "/export gives the same numbers as a file."
+        )
+    return export.as_dict(compute.run(request))
+
+
+def tokenize(request: Request) -> dict:
+    """Cut a sentence into the model's tokens, without computing anything else."""
+    return {"tokens": export.token_dicts(compute.tokenize(request)), "notes": list(request.notes)}
+
+
+def figure(request: Request, step: str, format: str, theme: str, size: str, dpi: int) -> gr.FileData:
+    """Draw one step, or all of them, as an image file. step: a step's name or "all". format: png, svg or pdf."""
+    result = compute.run(request, gpu=False)
+    data = figures.render(result, step, format, theme=theme, size=size, dpi=dpi)
+    return gr.FileData(path=_file(f"attention-{step}.{format}", data), orig_name=f"attention-{step}.{format}")
+
+
+def _file(name: str, data: bytes) -> str:
+    """A file of its own for `data` in Gradio's temporary folder, which ages it out."""
+    folder = tempfile.mkdtemp(dir=_folder())
+    path = Path(folder) / name
+    path.write_bytes(data)
+    return str(path)
+
+
+def _folder() -> str:
+    from gradio.utils import get_upload_folder
+
+    folder = Path(get_upload_folder())
+    folder.mkdir(parents=True, exist_ok=True)
+    return str(folder)
+
+
+# --- the page --------------------------------------------------------------------------------------------------------
+
+
+def _painted(request: Request, gpu: bool, **opened: Any) -> dict[str, Any]:
+    """A value for the explorer: the payload, and a number that makes every answer a new value, so that it is painted."""
+    return payload(compute.run(request, gpu)) | {"run": time.time_ns(), "open": opened}
+
+
+def _message(error: ValueError) -> dict[str, Any]:
+    return {"message": str(error), "run": time.time_ns()}
+
+
+def run(*values: Any) -> dict[str, Any]:
+    """Run and Enter: through the GPU function."""
+    return _answer(values, gpu=True)
+
+
+def preview(*values: Any) -> dict[str, Any]:
+    """Live typing and settings: on the CPU."""
+    return _answer(values, gpu=False)
+
+
+def _answer(values: tuple, gpu: bool) -> dict[str, Any]:
+    try:
+        return _painted(_from_page(dict(zip(ARGUMENTS, values, strict=True))), gpu)
+    except ValueError as error:
+        return _message(error)
+
+
+def _from_page(values: dict[str, Any]) -> Request:
+    """The page's settings as a Request; what the chosen model has no use for is left out."""
+    model = models.get(values["model"])
+    unused = {n for f in fields(Request) if (n := f.name) in OPTION_FIELDS and n not in model.options}
+    if values["dropout"]:
+        unused.discard("seed")
+    return Request(**{name: value for name, value in values.items() if name not in unused})
+
+
+OPTION_FIELDS = ("tokenizer", "head_off", "checkpoint", "d_model", "d_head", "seed", "qkv_bias", "positions")
+
+
+def choose_model(*values: Any) -> list[Any]:
+    """Another model: its own layer and head, its options in view, and its example where it cannot read the sentence."""
+    settings = dict(zip(ARGUMENTS, values, strict=True))
+    settings |= {"layer": None, "head": None, "tokenizer": "auto", "edits": None, "pad_to": 0, "checkpoint": None}
+    try:
+        request = _from_page(settings)
+        compute.tokenize(request)
+    except ValueError:
+        request = _from_page(settings | {"sentence": models.get(settings["model"]).example})
+    return [_painted(request, gpu=False), *_controls(request)]
+
+
+def ask(event: gr.EventData) -> list[Any]:
+    """The explorer asks for another run: the whole request comes with the event."""
+    try:
+        request = Request(**event._data)
+        return [_painted(request, gpu=False), *_controls(request)]
+    except (TypeError, ValueError) as error:
+        return [_message(error), *[gr.skip()] * len(ARGUMENTS)]
+
+
+def arrive(visit: gr.Request) -> list[Any]:
+    """A visit: a link's request computed on the CPU; without one the example that is there already stays."""
+    unchanged = [gr.skip()] * len(ARGUMENTS)
+    params = dict(visit.query_params)
+    if "sentence" not in params:
+        return [gr.skip(), *unchanged]
+    try:
+        request = Request.from_query(str(visit.query_params))
+        painted = _painted(request, gpu=False, **_opened(params))
+        return [painted, *_controls(request)]
+    except ValueError as error:
+        return [_message(error), *unchanged]
+
+
+def _opened(params: dict[str, str]) -> dict[str, Any]:
+    """`step` and `cell` of a link; what is not understood is left out."""
+    opened: dict[str, Any] = {}
+    if params.get("step") in lesson.STEP:
+        opened["step"] = params["step"]
+    row, _, column = params.get("cell", "").partition(",")
+    if row.isdecimal() and column.isdecimal() and len(row + column) < 9:
+        opened["cell"] = [int(row), int(column)]
+    return opened
+
+
+def parameters(query: str) -> dict[str, Any]:
+    """The weights of a request's head, for taking q, k and v apart. A cheap look-up: no GPU, no run."""
+    try:
+        request = Request.from_query(query)
+        return pack_parameters(models.get(request.model).head(request))
+    except (ValueError, AttributeError, TypeError):
+        return {}
+
+
+def draw_sheet(*values: Any) -> tuple[Any, Any, str]:
+    """The sheet of all steps, to look at and to take away."""
+    try:
+        result = compute.run(_from_page(dict(zip(ARGUMENTS, values, strict=True))), gpu=False)
+    except ValueError as error:
+        return gr.skip(), gr.skip(), str(error)
+    files = [_file(f"attention.{format}", figures.render(result, "all", format)) for format in figures.FORMATS]
+    return gr.Image(files[0], visible=True), gr.Files(files, visible=True), ""
+
+
+def _controls(request: Request) -> list[Any]:
+    """The settings' components, brought to a request, those that the model lacks hidden."""
+    model = models.get(request.model)
+    values = request.settings() | {"edits": request.settings()["edits"] or None}
+    choices = {
+        "layer": [(f"{i + 1} of {model.layers}", i) for i in range(model.layers)],
+        "head": [(f"{i + 1} of {model.heads}", i) for i in range(model.heads)],
+        "tokenizer": list(model.tokenizers),
+    }
+    updates = []
+    for name in ARGUMENTS:
+        update: dict[str, Any] = {"value": values[name]}
+        if name in choices:
+            update |= {"choices": choices[name], "visible": len(choices[name]) > 1}
+        elif name in OPTION_FIELDS:
+            update |= {"visible": name in model.options}
+        updates.append(gr.update(**update))
+    return updates
+
+
+MODEL_CHOICES = [(models.get(name).title, name) for name in models.NAMES]
+CSS = [ASSETS / "explorer.css", ASSETS.parent / "page.css"]
+
+# Gradio evaluates this once the component is there; `'ask'` must stand here for explorer.ask to exist.
+LOADER = (
+    f"const path = '/gradio_api/file=' + {json.dumps(ASSETS.as_posix())} + '/gradio.js';"
+    "import((window.gradio_config?.root || '') + path).then((explorer) => explorer.start("
+    "{ element, props, watch, server, ask: (settings) => trigger('ask', settings) }));"
+)
+
+
+def build() -> gr.Blocks:
+    """The page with its endpoints; `app.py` serves it."""
+    start = Request(models.get(models.DEFAULT).example)
+    at_start = dict(zip(ARGUMENTS, _controls(start), strict=True))
+    at_start = {name: {k: v for k, v in update.items() if k != "__type__"} for name, update in at_start.items()}
+
+    with gr.Blocks(title=lesson.TITLE, analytics_enabled=False, delete_cache=(FILE_AGE, FILE_AGE)) as page:
+        gr.HTML(f"<h1>{lesson.TITLE}</h1>", elem_id="title")
+        with gr.Row(elem_id="ask", equal_height=True):
+            box = {}
+            box["sentence"] = gr.Textbox(
+                **at_start["sentence"],
+                elem_id="sentence",
+                label="Your sentence",
+                show_label=False,
+                container=False,
+                placeholder="Type a sentence",
+                max_length=MAX_CHARACTERS,
+                lines=1,
+                max_lines=1,
+                scale=8,
+                autofocus=False,
+            )
+            box["model"] = gr.Dropdown(
+                MODEL_CHOICES,
+                **at_start["model"],
+                label="Weights from",
+                elem_id="model",
+                show_label=False,
+                container=False,
+                scale=4,
+                min_width=200,
+            )
+            go = gr.Button("Run", variant="primary", elem_id="run", scale=1, min_width=96)
+        explorer = gr.HTML(
+            value=_painted(start, gpu=False),
+            html_template="<div class='ax-mount'></div>",
+            js_on_load=LOADER,
+            elem_id="explorer",
+            server_functions=[parameters],
+            apply_default_css=False,
+        )
+        with gr.Accordion("Settings", open=False, elem_id="settings"):
+            with gr.Row():
+                box["layer"] = gr.Dropdown(**at_start["layer"], label="Layer", min_width=120)
+                box["head"] = gr.Dropdown(**at_start["head"], label="Head", min_width=120)
+                box["tokenizer"] = gr.Dropdown(**at_start["tokenizer"], label="Split into", min_width=140)
+                box["mask"] = gr.Dropdown(
+                    [(lesson.MASK_TITLES[m], m) for m in MASK_MODES], **at_start["mask"], label="Mask", min_width=240
+                )
+                box["scale"] = gr.Checkbox(**at_start["scale"], label="Divide scores by √d", min_width=160)
+            with gr.Row():
+                box["pad_to"] = gr.Number(
+                    **at_start["pad_to"], label="Pad to (tokens)", precision=0, minimum=0, min_width=120
+                )
+                box["pad_side"] = gr.Radio(
+                    ["right", "left"], **at_start["pad_side"], label="Padding side", min_width=150
+                )
+                box["dropout"] = gr.Slider(0, 0.9, **at_start["dropout"], step=0.1, label="Dropout", min_width=160)
+                box["seed"] = gr.Number(
+                    **at_start["seed"], label="Seed", precision=0, minimum=0, maximum=MAX_SEED, min_width=120
+                )
+                box["head_off"] = gr.Checkbox(**at_start["head_off"], label="Leave this head out", min_width=160)
+            with gr.Row():
+                box["d_model"] = gr.Slider(
+                    1, MAX_SIZE, **at_start["d_model"], step=1, label="Numbers a token (d_model)"
+                )
+                box["d_head"] = gr.Slider(1, MAX_SIZE, **at_start["d_head"], step=1, label="Numbers a query (d_head)")
+                box["qkv_bias"] = gr.Checkbox(**at_start["qkv_bias"], label="Bias in q, k, v", min_width=140)
+                box["positions"] = gr.Checkbox(**at_start["positions"], label="Add positions", min_width=140)
+            box["checkpoint"] = gr.Number(**at_start["checkpoint"], label="Training steps", precision=0)
+            box["edits"] = gr.JSON(**at_start["edits"], visible=False)
+        with gr.Accordion("Take it away", open=False, elem_id="take-away"):
+            draw = gr.Button("Draw the sheet of all steps", elem_id="draw-sheet")
+            trouble = gr.Markdown(visible=True, container=False)
+            sheet = gr.Image(visible=False, label="All steps", type="filepath", elem_id="sheet", buttons=["fullscreen"])
+            files = gr.Files(visible=False, label="Download", elem_id="sheet-files")
+
+        settings = [box[name] for name in ARGUMENTS]
+        everything = [explorer, *settings]
+        quiet = {"show_progress": "hidden", "api_visibility": "private"}
+        gr.on([go.click, box["sentence"].submit], run, settings, explorer, concurrency_limit=CONCURRENCY, **quiet)
+        live = [c.input for name, c in box.items() if name not in ("model", "edits")]
+        gr.on(live, preview, settings, explorer, trigger_mode="always_last", concurrency_limit=CONCURRENCY, **quiet)
+        box["model"].input(choose_model, settings, everything, concurrency_limit=CONCURRENCY, **quiet)
+        explorer.ask(ask, None, everything, trigger_mode="always_last", concurrency_limit=CONCURRENCY, **quiet)
+        draw.click(draw_sheet, settings, [sheet, files, trouble], api_visibility="private")
+        page.load(arrive, None, everything, **quiet)
+
+        gr.api(endpoint(attend, dict), api_name="attend", concurrency_limit=CONCURRENCY)
+        gr.api(endpoint(tokenize, dict), api_name="tokenize", concurrency_limit=CONCURRENCY)
+        extra = {
+            "step": (str, "all"),
+            "format": (str, "png"),
+            "theme": (str, "light"),
+            "size": (str, "page"),
+            "dpi": (int, 150),
+        }
+        gr.api(endpoint(figure, gr.FileData, **extra), api_name="figure", concurrency_limit=2)
+    return page.queue(max_size=QUEUE_SIZE, api_open=True)
+
+
+def look() -> dict[str, Any]:
+    """Arguments of launch(): fonts that need no network, and the style sheets."""
+    gr.set_static_paths([str(ASSETS)])
+    plain = ["system-ui", "Segoe UI", "Noto Sans", "sans-serif"]
+    theme = gr.themes.Base(
+        primary_hue="blue", neutral_hue="slate", font=plain, font_mono=["ui-monospace", "Menlo", "monospace"]
+    )
+    return {"theme": theme, "css_paths": CSS, "footer_links": ["api", "settings"]}
