@@ -1,4 +1,6 @@
-"""The lesson: every step, matrix, title, formula and rule, declared once. Page, figures, arithmetic and exports derive from it.
+"""The lesson: every step, matrix, title, formula and rule, declared once.
+
+Page, figures, arithmetic and exports derive from it.
 
 A rule says how one number of a matrix comes from its operands:
 

@@ -5,7 +5,6 @@ The page's settings are ordinary components, one a field of Request; the explore
 
 import inspect
 import json
-
 import tempfile
 import time
 from collections.abc import Callable
@@ -136,7 +135,7 @@ def _folder() -> str:
 
 
 def _painted(request: Request, gpu: bool, **opened: Any) -> dict[str, Any]:
-    """A value for the explorer: the payload, and a number that makes every answer a new value, so that it is painted."""
+    """A value for the explorer: the payload, and a number that makes each answer a new value, so that it is painted."""
     return payload(compute.run(request, gpu)) | {"run": time.time_ns(), "open": opened}
 
 
