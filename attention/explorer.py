@@ -9,13 +9,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import torch
 
 from . import lesson, text
 from .trace import TENSORS
 
 if TYPE_CHECKING:
     from .compute import Result
-    from .module import CausalAttention
+    from .models import Model
+    from .request import Request
 
 ASSETS = Path(__file__).parent.parent / "assets" / "explorer"
 SMALL = 4096  # numbers: weight matrices up to this size travel with every payload, larger ones when asked for
@@ -25,8 +27,7 @@ def payload(result: Result) -> dict[str, Any]:
     """Everything the explorer draws. Strict JSON: −∞ lives inside the packed numbers only."""
     request, trace = result.request, result.trace
     tensors = {name: result[name] for name in TENSORS} | {n: s.numpy() for n, s in result.sources.items()}
-    head = result.model.head(request)
-    small = head.W_query.weight.numel() <= SMALL
+    small = trace.x.shape[-1] * trace.q.shape[-1] <= SMALL
     return {
         "query": request.query(),
         "settings": request.settings(),
@@ -35,10 +36,10 @@ def payload(result: Result) -> dict[str, Any]:
         "tensors": {name: pack(array) for name, array in tensors.items()},
         "visible": _bits(trace.visible.numpy()),
         "kept": None if trace.kept is None else _bits(trace.kept.numpy()),
-        "parameters": pack_parameters(head) if small else {},
+        "parameters": pack_parameters(result.model, request) if small else {},
         "parameters_of": parameters_key(result),
         "guess": _guess(result),
-        "model": {"name": request.model, "title": result.model.title, "words": result.model.words},
+        "model": _model(result),
         "digits": result.model.digits,
         "device": result.device,
         "notes": list(result.notes),
@@ -52,15 +53,19 @@ def pack(array: np.ndarray) -> dict[str, Any]:
     return {"shape": list(array.shape), "data": b64encode(array).decode()}
 
 
-def pack_parameters(head: CausalAttention) -> dict[str, Any]:
-    """The head's weight matrices (d_out, d_in) and biases (1, d_out), packed."""
-    packed = {}
+def pack_parameters(model: Model, request: Request) -> dict[str, Any]:
+    """What a request's head computes with, packed: weights (d_out, d_in), biases and the norm before it as rows."""
+    head, norm = model.head(request), model.norm(request)
+    arrays = {}
     for name in ("W_query", "W_key", "W_value"):
         layer = getattr(head, name)
-        packed[name] = pack(layer.weight.detach().numpy())
+        arrays[name] = layer.weight
         if layer.bias is not None:
-            packed[f"{name}_bias"] = pack(layer.bias.detach().numpy()[None])
-    return packed
+            arrays[f"{name}_bias"] = layer.bias[None]
+    if norm is not None:
+        arrays |= {"norm_gain": norm.weight[None], "norm_bias": norm.bias[None]}
+        arrays["norm_epsilon"] = torch.tensor([[norm.eps]])
+    return {name: pack(array.detach().numpy()) for name, array in arrays.items()}
 
 
 def parameters_key(result: Result) -> str:
@@ -71,6 +76,20 @@ def parameters_key(result: Result) -> str:
 
 def _bits(mask: np.ndarray) -> str:
     return b64encode(np.packbits(mask)).decode()
+
+
+def _model(result: Result) -> dict[str, Any]:
+    model, request = result.model, result.request
+    layer = f", layer {request.layer + 1}" if model.layers > 1 else ""
+    head = f", head {request.head + 1}" if model.heads > 1 else ""
+    return {
+        "name": model.name,
+        "title": model.title + layer + head,
+        "words": model.words,
+        "layers": model.layers,
+        "checkpoints": model.checkpoints,
+        "losses": model.losses,
+    }
 
 
 def _guess(result: Result) -> dict[str, Any] | None:

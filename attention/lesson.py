@@ -54,6 +54,7 @@ MATRICES = {
         Matrix("embedding", "e", "embedding", "token", "dimension", "given"),
         Matrix("position", "p", "position", "token", "dimension", "given"),
         Matrix("earlier", "c₀", "written by the first layer", "token", "dimension", "given"),
+        Matrix("earlier_weights", "weights₁", "weights of the first layer", "query", "key", "given", unit=True),
         Matrix("r", "r", "residual stream", "token", "dimension", "add", ("embedding", "position", "earlier")),
         Matrix("x", "x", "input", "token", "dimension", "given"),
         Matrix("W_query", "W_query", "query weights", "dimension", "dimension", "given", role="query"),
@@ -69,6 +70,7 @@ MATRICES = {
     )
 }
 
+SOURCES = ("embedding", "position", "earlier", "earlier_weights", "r")  # there only if the model has them
 X_OPERANDS = {"given": (), "add": ("embedding", "position"), "norm": ("r",)}
 
 
@@ -81,7 +83,7 @@ class Step:
     tensor: str  # the tensor's name, small beside the verb
     shows: tuple[str, ...]
     words: str
-    formula: str  # with {T}, {d_in}, {d_out}, {root}, {h} of the run
+    formula: str  # with {T}, {d_in}, {d_out}, {equals}, {root} of the run
 
 
 STEPS = (
@@ -123,7 +125,7 @@ STEPS = (
         "scaled",
         ("scores", "scaled"),
         "Longer vectors give larger sums. Dividing by √d keeps the scores at one size, so that the softmax stays soft.",
-        "scaled = scores / √{d_out} = scores / {root}",
+        "scaled = scores / √{d_out} {equals} scores / {root}",
     ),
     Step(
         "masked",
@@ -178,14 +180,14 @@ _OTHER_MASKS = {
         STEP["weights"].formula,
     ),
     "after": (
-        "This mask acts after the softmax, so nothing is hidden yet: the future takes part in every row's sum.",
+        "This mask acts after the softmax, so no future is hidden yet: it takes part in every row's sum.",
         "masked = scaled",
         "Softmax over all keys, then the future is set to 0. The rows no longer add up to 1: what is missing went to "
         "words that were not allowed to be seen.",
         "weights = softmax(masked) · (key ≤ query)",
     ),
     "after_renormalised": (
-        "This mask acts after the softmax, so nothing is hidden yet.",
+        "This mask acts after the softmax, so no future is hidden yet.",
         "masked = scaled",
         "Softmax over all keys, the future set to 0, and each row divided by what is left: the same weights as with −∞ "
         "before the softmax.",
@@ -200,7 +202,7 @@ def operands(matrix: str, result: Result) -> tuple[str, ...]:
         names = X_OPERANDS[result.model.x_rule]
     else:
         names = MATRICES[matrix].operands
-    return tuple(n for n in names if n not in ("embedding", "position", "earlier", "r") or n in result.sources)
+    return tuple(n for n in names if n not in SOURCES or n in result.sources)
 
 
 def words(step: Step, result: Result) -> tuple[str, str]:
@@ -209,22 +211,42 @@ def words(step: Step, result: Result) -> tuple[str, str]:
     sentence, formula = step.words, step.formula
     if request.mask != "causal" and step.name in ("masked", "weights"):
         sentence, formula = _OTHER_MASKS[request.mask][slice(0, 2) if step.name == "masked" else slice(2, 4)]
+    if step.name == "qk" and request.qkv_bias:
+        formula = formula.replace("W_queryᵀ", "W_queryᵀ + b_query").replace("W_keyᵀ", "W_keyᵀ + b_key")
     if step.name == "scaled" and not request.scale:
         sentence, formula = "Scaling is off: the scores go on as they are.", "scaled = scores"
     if step.name == "masked" and not all(t.real for t in result.tokens):
         sentence += " Padding is no word: its keys are hidden from everyone."
         if request.mask == "causal":
             formula = "masked = scaled where key ≤ query and key is no padding, else −∞"
+        else:
+            formula = "masked = scaled where key is no padding, else −∞"
     if step.name == "weights" and request.dropout:
         sentence += f" Then dropout strikes out some of them and divides the others by {1 - request.dropout:g}."
         formula += f", kept / {1 - request.dropout:g}"
+    if step.name == "x" and result.model.x_rule == "norm":
+        sentence = (
+            "Each token becomes a row of numbers: its embedding plus its position"
+            + (", plus what the first layer wrote" if "earlier" in result.sources else "")
+            + ". The head reads this stream r after a layer norm: x = norm(r)."
+        )
+        formula = (
+            "r = " + " + ".join(MATRICES[n].symbol for n in operands("r", result)) + ",  " + "x = norm(r): {T} × {d_in}"
+        )
+    if step.name == "next" and result.guess is not None:
+        formula = " → ".join(("r + context", *result.model.path(request)))
+        if request.head_off:
+            sentence = "The head is left out: the model guesses from what the token carried without it."
+            formula = formula.replace("r + context", "r")
     if step.name == "next" and result.guess is None:
         sentence = (
             f"The {request.model} model ends at the context: it has no output layer, so there is nothing to guess with."
         )
         formula = "context → (no output layer)"
     T, d_in, d_out = len(result.tokens), result.trace.x.shape[-1], result.trace.q.shape[-1]
-    return sentence, formula.format(T=T, d_in=d_in, d_out=d_out, root=f"{math.sqrt(d_out):.4f}".rstrip("0").rstrip("."))
+    root = f"{math.sqrt(d_out):.4f}".rstrip("0").rstrip(".")
+    equals = "=" if float(root) ** 2 == d_out else "≈"  # "=" only where the printed number is the number
+    return sentence, formula.format(T=T, d_in=d_in, d_out=d_out, root=root, equals=equals)
 
 
 def for_page(result: Result) -> dict[str, Any]:
@@ -250,4 +272,5 @@ def for_page(result: Result) -> dict[str, Any]:
         "axes": {"query": QUERY_AXIS, "key": KEY_AXIS, "token": "token", "dimension": "dimension"},
         "masks": MASK_TITLES,
         "order_note": ORDER_NOTE,
+        "path": result.model.path(result.request),
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from typing import TYPE_CHECKING
 
@@ -11,9 +12,14 @@ if TYPE_CHECKING:
     from .compute import Result
 
 
+def real_rows(result: Result) -> list[int]:
+    """The rows of the real tokens, in order."""
+    return [t.index for t in result.tokens if t.real]
+
+
 def last_real(result: Result) -> int:
     """The row of the last real token: the one that the next word is guessed from."""
-    return max(t.index for t in result.tokens if t.real)
+    return real_rows(result)[-1]
 
 
 def best_key(result: Result, row: int) -> int:
@@ -25,19 +31,30 @@ def percent(share: float) -> str:
     """A share for a sentence; never rounded to 0 % or 100 % where it is neither."""
     if 0.995 <= share < 1:
         return "over 99 %"
-    return "under 1 %" if 0 < share < 0.005 else f"{share:.0%}".replace("%", " %")
+    if 0 < share <= 0.005:
+        return "under 1 %"
+    return "just below 0 %" if -0.005 <= share < 0 else f"{share:.0%}".replace("%", " %")
+
+
+def number(value: float) -> str:
+    """A number for a sentence: two decimals, four where it is small, and never 0 where it is not."""
+    if value == 0 or abs(value) >= 0.1:
+        return f"{value:.2f}"
+    return f"{value:.4f}" if abs(value) >= 0.0001 else f"{value:.1e}"
 
 
 def headline(result: Result) -> str:
     """What the chosen head does for the last token, in one sentence."""
     names, row = result.names, last_real(result)
-    weights = result["weights"][row]
-    if not weights.any():
-        return f"{names[row]} may look nowhere: its weights are all zero."
-    key = best_key(result, row)
-    start = f"To guess the next word, {names[row]}" if result.guess else names[row]
+    weights, key = result["weights"][row], best_key(result, row)
+    start = names[row]
+    if result.guess:  # only the last layer's head speaks to the guess directly
+        last = result.request.layer == result.model.layers - 1
+        start = f"{'To guess the next word' if last else 'In the first layer'}, {names[row]}"
     share = float(weights[key])
-    if len(result.tokens) == 1:
+    if share <= 0:
+        return f"{names[row]} looks nowhere: none of its weights is above zero."
+    if len(real_rows(result)) == 1 and share == 1:
         return f"{names[row]} is alone, so all its attention stays with itself."
     if share >= 0.5:
         if key == row:
@@ -45,7 +62,9 @@ def headline(result: Result) -> str:
         return f"{start} looks back at {names[key]}." if key < row else f"{start} looks ahead at {names[key]}."
     seen = int((weights > 0).sum())
     target = "itself" if key == row else names[key]
-    return f"{start} spreads its attention over {seen} tokens; most of it, {percent(share)}, goes to {target}."
+    if seen == 1:
+        return f"{start} gives {percent(share)} to {target}, and nothing to any other token."
+    return f"{start} spreads its attention over {seen} tokens; the largest share, {percent(share)}, goes to {target}."
 
 
 def notices(result: Result) -> dict[str, str]:
@@ -55,11 +74,12 @@ def notices(result: Result) -> dict[str, str]:
 
 
 def _tokens(result: Result) -> str:
-    T, repeated = len(result.tokens), Counter(t.text for t in result.tokens if t.real and t.text)
-    text, count = max(repeated.items(), key=lambda item: item[1])
+    tokens = [t for t in result.tokens if t.real]
+    (most, count), *_ = Counter(t.id for t in tokens).most_common(1)
     if count < 2:
-        return f"{T} tokens, every one different." if T > 1 else "One token: it can only look at itself."
-    same = [result.names[t.index] for t in result.tokens if t.text == text]
+        few = "One token: it can only look at itself."
+        return f"{len(tokens)} tokens, every one different." if len(tokens) > 1 else few
+    same = [result.names[t.index] for t in tokens if t.id == most]
     return f"{_list(same[:4])} are the same token: only their place tells them apart."
 
 
@@ -72,73 +92,92 @@ def _x(result: Result) -> str:
                 pair = f"{result.names[a.index]} and {result.names[b.index]}"
                 if gap == 0:
                     return f"{pair} have the same row: nothing here says where they stand."
-                return f"{pair} are the same token, yet their rows differ by up to {gap:.2f}: the place is in the numbers too."
+                differ = f"{pair} are the same token, yet their rows differ by up to {number(gap)}"
+                return f"{differ}: the place is in the numbers too."
+    if len(tokens) == 1:
+        return f"One row of {x.shape[1]} numbers." if x.shape[1] > 1 else "One row of one number."
     return f"{len(tokens)} rows of {x.shape[1]} numbers, no two tokens the same."
 
 
 def _qk(result: Result) -> str:
-    row = last_real(result)
-    q, k = result["q"][row], result["k"][row]
-    cosine = float(q @ k / max(np.linalg.norm(q) * np.linalg.norm(k), 1e-30))
+    name, row = result.names[last_real(result)], last_real(result)
+    q, k = result["q"][row].astype(float), result["k"][row].astype(float)
+    if not q.any() or not k.any():
+        return f"A query or key of {name} is all zeros: it has no direction."
+    cosine = float(q @ k / (np.linalg.norm(q) * np.linalg.norm(k)))
     return (
-        f"{result.names[row]} asks for one thing and offers another: "
+        f"{name} asks for one thing and offers another: "
         f"the angle between its own query and key is {np.degrees(np.arccos(np.clip(cosine, -1, 1))):.0f}°."
     )
 
 
 def _scores(result: Result) -> str:
     scores, row = result["scores"], last_real(result)
-    if len(scores) == 1:
-        return "One token, one score."
-    column = int(scores[row].argmax()) if scores[row].argmax() != row else int(np.argsort(scores[row])[-2])
+    others = [i for i in real_rows(result) if i != row]
+    if not others:
+        return "One token, one score: with itself."
+    column = max(others, key=lambda i: scores[row, i])
     a, b = result.names[row], result.names[column]
-    return (
-        f"Looking is not mutual: {a} scores {scores[row, column]:.2f} with {b}, but {b} scores "
-        f"{scores[column, row]:.2f} with {a}."
-    )
+    there, back = number(float(scores[row, column])), number(float(scores[column, row]))
+    if there == back:
+        return f"{a} scores {there} with {b}, and {b} scores {back} with {a}: here looking is mutual."
+    return f"Looking is not mutual: {a} scores {there} with {b}, but {b} scores {back} with {a}."
 
 
 def _scaled(result: Result) -> str:
-    before, after = float(result["scores"].std()), float(result["scaled"].std())
-    if not result.request.scale:
-        return f"The scores spread by {before:.2f} (standard deviation), undivided."
-    return f"The scores spread by {before:.2f} (standard deviation); after the division by {after:.2f}."
+    real = np.ix_(real_rows(result), real_rows(result))
+    scores, scaled = result["scores"][real].astype(float), result["scaled"][real].astype(float)
+    scale = result.request.scale
+    if scores.size == 1:
+        one = number(scores[0, 0])
+        return f"The one score, {one}, becomes {number(scaled[0, 0])}." if scale else f"The one score stays {one}."
+    spread = f"The scores spread by {number(scores.std())} (standard deviation)"
+    return f"{spread}; divided, by {number(scaled.std())}." if scale else f"{spread}, undivided."
 
 
 def _masked(result: Result) -> str:
-    hidden = int(np.isneginf(result["masked"]).sum())
-    T, names, row = len(result.tokens), result.names, last_real(result)
-    seen = int(result.trace.visible[row].sum())
-    if result.request.mask != "causal":
-        extra = f" {hidden} numbers belong to padding." if hidden else ""
-        return f"Row {names[0]} keeps all its numbers, the future's too.{extra}"
-    first = next(t.index for t in result.tokens if t.real)
-    return f"{hidden} of {T * T} numbers are gone. {names[first]} sees only itself, {names[row]} sees {seen}."
+    hidden, T = int(np.isneginf(result["masked"]).sum()), len(result.tokens)
+    names, real = result.names, real_rows(result)
+    first, row = real[0], real[-1]
+    if result.request.mask == "causal":
+        text = f"{hidden} of {T * T} numbers are gone. {names[first]} sees only itself"
+        return f"{text}, {names[row]} sees {int(result.trace.visible[row].sum())}." if row != first else f"{text}."
+    if row == first:
+        text = f"{names[first]} has no future to hide."
+    else:
+        text = f"{names[first]} keeps its numbers for all {len(real)} tokens, the future's too."
+    return f"{text} {hidden} numbers belong to padding." if hidden else text
 
 
 def _weights(result: Result) -> str:
-    weights, row, names = result["weights"], last_real(result), result.names
-    totals = weights.sum(axis=1)
-    if result.request.mask == "after" and totals[0] < 0.999:
-        return f"Row {names[0]} adds up to {totals[0]:.2f} only: {1 - totals[0]:.2f} leaked to words in its future."
+    weights, names, request = result["weights"], result.names, result.request
+    first, row = real_rows(result)[0], last_real(result)
     key = best_key(result, row)
-    share = float(weights[row, key])
-    first = next(t.index for t in result.tokens if t.real)
+    share, total = float(weights[row, key]), f"{weights[first].sum():.2f}"
+    as_computed = not request.dropout and not any(edit[0] == "weights" for edit in request.edits)
+    if request.mask == "after" and as_computed and float(total) < 1:
+        return f"Row {names[first]} adds up to {total} only: {1 - float(total):.2f} leaked to words in its future."
+    if share <= 0:
+        return f"{names[row]} gives nothing to anyone: none of its weights is above zero."
     text = f"{names[row]} gives {percent(share)} to {'itself' if key == row else names[key]}."
-    if weights[first, first] == 1 and row != first:
+    alone = request.mask in ("causal", "after_renormalised") and weights[first, first] == 1
+    if alone and row != first:
         text += f" {names[first]} can look only at itself, so it gives itself all."
     return text
 
 
 def _context(result: Result) -> str:
     row, names = last_real(result), result.names
+    if not result["weights"][row].any():
+        return f"{names[row]}'s weights are all zero, so its context is all zeros."
     key = best_key(result, row)
-    context, v = result["context"][row], result["v"][key]
-    gap = float(np.abs(context - v).max())
+    gap = float(np.abs(result["context"][row] - result["v"][key]).max())
+    if gap == 0:
+        return f"{names[row]}'s context is the value of {names[key]}, number for number."
     share = float(result["weights"][row, key])
     return (
         f"{names[row]}'s context is {percent(share)} the value of {names[key]}; "
-        f"no number of it is further than {gap:.2f} from that value's."
+        f"no number of it is further than {math.ceil(gap * 100) / 100:.2f} from that value's."
     )
 
 

@@ -222,7 +222,7 @@ def parameters(query: str) -> dict[str, Any]:
     """The weights of a request's head, for taking q, k and v apart. A cheap look-up: no GPU, no run."""
     try:
         request = Request.from_query(query)
-        return pack_parameters(models.get(request.model).head(request))
+        return pack_parameters(models.get(request.model), request)
     except (ValueError, AttributeError, TypeError):
         return {}
 

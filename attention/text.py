@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 
 PAD = "[PAD]"
 PAD_ID = -1
@@ -25,7 +26,7 @@ SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """One piece of the sentence. `text` is the exact slice start:end; a later piece of a split character has text ""."""
+    """One piece of the sentence. `text` is the slice start:end; a later piece of a split character has text ""."""
 
     index: int
     text: str
@@ -89,9 +90,7 @@ def label(text: str) -> str:
     for i, char in enumerate(text):
         if char in MARKS:
             shown.append(MARKS[char][0])
-        elif char in JOINERS and 0 < i < len(text) - 1 and not (text[i - 1] + text[i + 1]).isascii():
-            shown.append(char)
-        elif "\ufe00" <= char <= "\ufe0f" and i:
+        elif _joins(text, i):
             shown.append(char)
         elif is_invisible(char) or unicodedata.category(char) == "Co":
             shown.append(f"⟨{ord(char):04X}⟩")
@@ -100,6 +99,13 @@ def label(text: str) -> str:
         else:
             shown.append(char)
     return "".join(shown)
+
+
+def _joins(text: str, i: int) -> bool:
+    """An invisible character that shapes its neighbours, as in emoji families or Persian words, and so stays itself."""
+    if text[i] in JOINERS:
+        return 0 < i < len(text) - 1 and not (text[i - 1] + text[i + 1]).isascii()
+    return "\ufe00" <= text[i] <= "\ufe0f" and i > 0
 
 
 def names(tokens: Sequence[Token]) -> list[str]:
@@ -153,7 +159,7 @@ def from_bytes(sentence: str, pieces: Sequence[bytes], ids: Sequence[int]) -> li
     bounds = [0]
     for piece in pieces:
         bounds.append(bounds[-1] + len(piece))
-    spans = [sorted(set(owner_of_byte[a:b])) for a, b in zip(bounds, bounds[1:], strict=False)]  # characters touched
+    spans = [sorted(set(owner_of_byte[a:b])) for a, b in pairwise(bounds)]  # characters touched
     parts = Counter(char for span in spans for char in span)  # how many pieces share a character
     part: Counter[int] = Counter()
     tokens, start = [], 0
@@ -169,6 +175,20 @@ def from_bytes(sentence: str, pieces: Sequence[bytes], ids: Sequence[int]) -> li
         tokens.append(Token(index, sentence[start:end], shown, id_, start, end))
         start = end
     return tokens
+
+
+@lru_cache(maxsize=1)
+def _byte_of() -> dict[str, int]:
+    # Byte-level tokenizers write a byte as itself where it is a printable Latin-1 character, and the others, in order,
+    # as the characters from U+0100 on (Radford et al. 2019).
+    plain = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+    others = [byte for byte in range(256) if byte not in plain]
+    return {chr(b): b for b in plain} | {chr(0x100 + i): b for i, b in enumerate(others)}
+
+
+def bytes_of(piece: str) -> bytes:
+    """The bytes that a vocabulary entry of a byte-level tokenizer stands for."""
+    return bytes(map(_byte_of().__getitem__, piece))
 
 
 @lru_cache(maxsize=1)

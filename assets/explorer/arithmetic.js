@@ -41,12 +41,12 @@ const RULES = {
 
   norm({ run, parameters, row, column, result }) {
     const r = run.tensors.r.row(row);
-    const { gain, bias, epsilon } = parameters.norm ?? {};
-    if (!gain) return { needs: "norm" };
+    const { norm_gain: gain, norm_bias: bias, norm_epsilon: epsilon } = parameters;
+    if (!gain) return { needs: "norm_gain" };
     const mean = r.reduce((a, b) => a + b, 0) / r.length;
     const variance = r.reduce((a, b) => a + (b - mean) ** 2, 0) / r.length;
-    const [number, average, spread] = [r[column], mean, Math.sqrt(variance + epsilon)].map((n) => print(n));
-    const [g, b] = [gain[column], bias[column]].map((n) => print(n));
+    const [number, average, spread] = [r[column], mean, Math.sqrt(variance + epsilon.at(0, 0))].map((n) => print(n));
+    const [g, b] = [gain.at(0, column), bias.at(0, column)].map((n) => print(n));
     const computed = ((number.value - average.value) / spread.value) * g.value + b.value;
     return {
       lines: [

@@ -7,7 +7,8 @@ const box = (text, role = "") => h(`span.ax-node${role ? `.ax-hue-${role}` : ""}
 const arrow = (text = "→") => h("span.ax-arrow", { "aria-hidden": "true" }, text);
 
 export function guessPart(host, run, query) {
-  const name = run.names[query];
+  const last = run.tokens.reduce((at, token, i) => (token.real ? i : at), 0);
+  const name = run.names[run.guess ? last : query];
   if (!run.guess) {
     host.replaceChildren(
       h("div.ax-flowline", {}, box(`context of ${name}`), arrow(), box("no output layer", "none")),
@@ -40,12 +41,7 @@ export function guessPart(host, run, query) {
         h(`span${off ? ".ax-struck" : ""}`, {}, box(`context of ${name}`, "value"), arrow(off ? "left out" : "added →")),
       ),
       box("+"),
-      arrow(),
-      box("norm"),
-      arrow(),
-      box("output layer"),
-      arrow(),
-      box("probabilities"),
+      run.lesson.path.map((stop) => [arrow(), box(stop)]),
     ),
     h("ol.ax-guesses", {}, rows),
     h(

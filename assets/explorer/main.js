@@ -15,7 +15,7 @@ import { guessPart } from "./guess.js";
 import { percent } from "./numbers.js";
 import { unpack, unpackTensors } from "./payload.js";
 import { stage } from "./stage.js";
-import { whatIf } from "./whatif.js";
+import { watchItLearn, whatIf } from "./whatif.js";
 
 export function mount(place, host = {}, root = place) {
   const part = frame();
@@ -33,13 +33,24 @@ export function mount(place, host = {}, root = place) {
   function show(value) {
     part.message.textContent = value.message ?? "";
     part.message.hidden = !value.message;
-    if (value.message) return;
+    if (value.message) {
+      state.next = null;
+      return;
+    }
     const before = state.run;
     state.run = unpack(value);
     state.hover = null;
     if (value.open?.step) state.step = value.open.step;
     if (value.open?.cell) pinFrom(value.open.cell);
     else if (before && before.tokens.length !== state.run.tokens.length) state.pinned = null;
+    if (state.next) {
+      state.step = state.next.step;
+      state.tensor = resultOf(state.step);
+      const row = state.run.tensors.weights.row(state.next.query);
+      const key = row.reduce((best, weight, i) => (weight > row[best] ? i : best), 0);
+      state.pinned = { query: state.next.query, key, dimension: 0 };
+      state.next = null;
+    }
     paint();
     painted += 1;
     root.dataset.request = value.query;
@@ -64,6 +75,7 @@ export function mount(place, host = {}, root = place) {
     paintGuess();
     state.chips = chips(part.chips, run, (index) => pin({ ...selection(), query: index }));
     part.rail.replaceChildren(...run.lesson.steps.map(railButton));
+    watchItLearn(part.learn, run, host.ask ? ask : null);
     paintStep();
   }
 
@@ -144,7 +156,7 @@ export function mount(place, host = {}, root = place) {
     }
     const region = part.arithmetic;
     const cell = at && { tensor: at.tensor, row: at.row, column: at.column };
-    arithmeticPart(region, run, knownParameters(), cell, jump, fetchParameters, host.ask ? edit : null);
+    arithmeticPart(region, run, knownParameters(), cell, jump, fetchParameters, host.ask ? edit : null, host.ask ? lookInto : null);
   }
 
   function mark(kind, index) {
@@ -212,6 +224,12 @@ export function mount(place, host = {}, root = place) {
     state.hover = null;
     paintStep();
     remember();
+  }
+
+  /** What did the other layer do at this token? Its head, at the row of that token. */
+  function lookInto(layer, row) {
+    state.next = { step: "weights", query: row };
+    ask({ layer, edits: [] });
   }
 
   // --- talking to the host ---
@@ -310,6 +328,7 @@ function frame() {
     lesson: h("div.ax-lesson"),
     arithmetic: h("div", { id: "arithmetic", "aria-live": "polite", role: "region", "aria-label": "arithmetic of the selected cell" }),
     whatIf: h("div.ax-what-if"),
+    learn: h("div.ax-learning", { hidden: true }),
     back: h("button.ax-nav", { type: "button" }, "‹ Back"),
     next: h("button.ax-nav.ax-primary", { type: "button" }, "Next ›"),
     count: h("span.ax-count"),
@@ -322,6 +341,7 @@ function frame() {
     h("div.ax-top", {}, part.headline, part.guess),
     part.notes,
     part.chips,
+    part.learn,
     part.rail,
     h("div.ax-main", {}, part.stage, h("aside.ax-panel", {}, part.lesson, part.arithmetic, part.whatIf)),
     h("div.ax-bottom", {}, part.back, part.count, part.model, h("span.ax-right", {}, part.link, part.next)),

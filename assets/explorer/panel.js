@@ -16,8 +16,9 @@ export function lessonPart(host, run, step) {
 }
 
 /** Fills the live region #arithmetic with the cell taken apart. onJump(tensor, row, column) follows the chain,
- *  onEdit(tensor, row, column, value or null) changes the number or takes the change back. */
-export function arithmeticPart(region, run, parameters, at, onJump, fetchParameters, onEdit) {
+ *  onEdit(tensor, row, column, value or null) changes the number or takes the change back, onLayer(layer, row) goes to
+ *  the other layer's head. */
+export function arithmeticPart(region, run, parameters, at, onJump, fetchParameters, onEdit, onLayer) {
   if (!at) {
     put(region, h("p.ax-small", {}, "Choose a cell to take it apart."));
     return;
@@ -40,8 +41,20 @@ export function arithmeticPart(region, run, parameters, at, onJump, fetchParamet
     told.terms && !told.terms.short ? details(told.terms) : null,
     told.note ? h("p.ax-small", {}, told.note) : null,
     chain(run, at, onJump),
+    onLayer && run.model.layers === 2 ? otherLayer(run, at, onLayer) : null,
     onEdit && ["scores", "weights"].includes(tensor) ? change(run, at, onEdit) : null,
   );
+}
+
+/** From a key of the second layer to what the first layer wrote there, and back. */
+function otherLayer(run, { tensor, row, column }, onLayer) {
+  const declared = run.lesson.matrices[tensor];
+  if (run.settings.layer === 1) {
+    const token = declared.columns === "key" ? column : row;
+    return h("button.ax-jump.ax-deeper", { type: "button", onclick: () => onLayer(0, token) }, `What is in ${run.names[token]}'s key? Look into the first layer`);
+  }
+  const last = run.tokens.reduce((at, token, i) => (token.real ? i : at), 0);
+  return h("button.ax-jump.ax-deeper", { type: "button", onclick: () => onLayer(1, last) }, "Back to the second layer");
 }
 
 /** Another number in this cell, to see what follows from it. */

@@ -14,6 +14,12 @@ export function whatIf(host, run, step, ask) {
       choice("Mask", Object.entries(run.lesson.masks), settings.mask, (mask) => ask({ mask })),
     );
   }
+  if (ask && step === "masked") {
+    const padded = settings.pad_to > run.tokens.filter((token) => token.real).length ? settings.pad_side : "none";
+    const real = run.tokens.filter((token) => token.real).length;
+    const pad = (side) => ask(side === "none" ? { pad_to: 0, pad_side: "right" } : { pad_to: real + 2, pad_side: side });
+    parts.push(choice("Padding", [["none", "none"], ["left", "two on the left"], ["right", "two on the right"]], padded, pad));
+  }
   if (ask && settings.edits.length) {
     const count = settings.edits.length;
     parts.push(
@@ -21,6 +27,33 @@ export function whatIf(host, run, step, ask) {
     );
   }
   host.replaceChildren(...(parts.length ? [h("h4", {}, "What if"), ...parts] : []));
+}
+
+/** Fills `host` with the control that moves through the training steps; hidden for a model without them. */
+export function watchItLearn(host, run, ask) {
+  const { checkpoints, losses } = run.model;
+  host.hidden = !checkpoints.length || !ask;
+  if (host.hidden) return;
+  const now = run.settings.checkpoint ?? checkpoints.at(-1);
+  const place = checkpoints.indexOf(now);
+  const slider = h("input", {
+    type: "range",
+    min: 0,
+    max: checkpoints.length - 1,
+    step: 1,
+    value: place,
+    "aria-label": "training steps",
+    "aria-valuetext": `${now} training steps`,
+    oninput: () => {
+      const chosen = checkpoints[Number(slider.value)];
+      ask({ checkpoint: chosen === checkpoints.at(-1) ? null : chosen });
+    },
+  });
+  const told = `after ${now.toLocaleString("en")} of ${checkpoints.at(-1).toLocaleString("en")} training steps · loss ${losses[place].toFixed(2)}`;
+  const open = host.firstChild?.open ?? now !== checkpoints.at(-1);
+  const focused = host.contains(document.activeElement);
+  host.replaceChildren(h("details", { open }, h("summary", {}, "Watch it learn"), h("div.ax-learn", {}, slider, h("span", {}, told))));
+  if (focused) slider.focus();
 }
 
 function toggle(name, on, change) {

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import copy
 import importlib
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cache
 from typing import TYPE_CHECKING, ClassVar
 
 import torch
@@ -16,7 +17,7 @@ import torch.nn as nn
 from torch import Tensor
 
 from ..module import CausalAttention
-from ..text import Token, pad
+from ..text import Token, label, pad
 from ..trace import Trace
 
 if TYPE_CHECKING:
@@ -62,6 +63,9 @@ class Model:
     options: ClassVar[frozenset[str]] = frozenset()  # the arguments, beyond those all models have, that it takes
     live: ClassVar[bool] = True  # quick enough on the CPU to answer while someone types
     digits: ClassVar[int] = 2  # the most decimals in a cell
+    examples: ClassVar[tuple[str, ...]] = ()  # further sentences worth a try
+    checkpoints: tuple[int, ...] = ()  # training steps after which the weights were kept
+    losses: tuple[float, ...] = ()  # the loss at each of them, nats a token
     x_rule: ClassVar[str] = "given"  # how x came about, a rule of the lesson
 
     def tokenize(self, request: Request) -> list[Token]:
@@ -71,6 +75,14 @@ class Model:
     def head(self, request: Request) -> CausalAttention:
         """The chosen head, on the CPU."""
         raise NotImplementedError
+
+    def norm(self, request: Request) -> nn.LayerNorm | None:
+        """The layer norm before the chosen head, on the CPU; None where x is not normed."""
+        return None
+
+    def path(self, request: Request) -> tuple[str, ...]:
+        """What lies between the sum of r and the context and the guess, in words; empty without a guess."""
+        return ()
 
     def run(self, request: Request, tokens: list[Token], device: str) -> Pass:
         """One pass over the (padded) tokens on `device`."""
@@ -110,12 +122,27 @@ def trace_head(head: CausalAttention, x: Tensor, tokens: list[Token], request: R
     return on(head, x.device).trace(x, padding_mask, **settings)
 
 
+def best_guesses(logits: Tensor, piece: Callable[[int], str], count: int = 8) -> Guess:
+    """The `count` most probable tokens. logits (V,) → Guess; `piece` gives a token's text by its id."""
+    best, ids = logits.topk(min(count, len(logits)))
+    powers = (logits - best[0]).exp()  # (V,)
+    texts = tuple(map(piece, ids.tolist()))
+    return Guess(
+        texts=texts,
+        labels=tuple(map(label, texts)),
+        probabilities=tuple((powers[ids] / powers.sum()).tolist()),
+        logits=tuple(best.tolist()),
+        best_logit=best[0].item(),
+        exp_sum=powers.sum().item(),
+    )
+
+
 def on(module: nn.Module, device: torch.device | str) -> nn.Module:
     """The module on `device`: itself on the CPU, else a copy, since the master copies stay on the CPU."""
     return module if torch.device(device).type == "cpu" else copy.deepcopy(module).to(device)
 
 
-@lru_cache(maxsize=None)
+@cache
 def get(name: str) -> Model:
     """The model called `name`, which must be one of NAMES."""
     return importlib.import_module(f"{__name__}.{name}").MODEL
