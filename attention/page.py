@@ -377,4 +377,4 @@ def look() -> dict[str, Any]:
     theme = gr.themes.Base(
         primary_hue="blue", neutral_hue="slate", font=plain, font_mono=["ui-monospace", "Menlo", "monospace"]
     )
-    return {"theme": theme, "css_paths": CSS, "footer_links": ["api", "settings"]}
+    return {"theme": theme, "css_paths": CSS, "footer_links": ["api"]}

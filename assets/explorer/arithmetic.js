@@ -8,8 +8,8 @@ export const INLINE = 4; // up to so many products are written out in a line
 
 /**
  * explain(run, parameters, tensor, row, column) →
- *   {title, result, lines: [text], terms?, note?, needs?}
- * terms: {rows: [{name, role, values}], labels, bias, products} for bars and the table.
+ *   {title, result, lines: [text], versus?: [text], bars?, table?, note?, needs?}
+ * bars: [{name, role, values}] over the same dimensions, in order. table: {name, head, rows: () => [[text]]}, made on demand.
  * needs: the name of a parameter matrix that is not here yet.
  */
 export function explain(run, parameters, tensor, row, column) {
@@ -74,12 +74,13 @@ const RULES = {
   },
 
   dot({ run, row, column, result }) {
-    return sumOfProducts(
+    const told = sumOfProducts(
       { name: `q of ${run.names[row]}`, role: "query", values: run.tensors.q.row(row) },
       { name: `k of ${run.names[column]}`, role: "key", values: run.tensors.k.row(column) },
       result,
       "score = q · k",
     );
+    return { ...told, versus: versus(run, row, column, result) };
   },
 
   scale({ run, row, column, result }) {
@@ -138,7 +139,18 @@ const RULES = {
         return `${text} ${relation(computed, shown)} ${shown.text}`;
       }),
     ];
-    return { lines, note: "Subtracting the row's best changes no weight: it cancels in the division." };
+    const table = {
+      name: `The whole row of ${run.names[row]}`,
+      head: ["key", "masked", "gap", "e^gap", "share"],
+      rows: () => [
+        ...Array.from(masked, (n, i) => [
+          run.names[i],
+          ...[n, n - best, Math.exp(n - best), Math.exp(n - best) / total].map((x) => print(x).text),
+        ]),
+        ["sum", "", "", sum.text, print(1).text],
+      ],
+    };
+    return { lines, table, note: "Subtracting the row's best changes no weight: it cancels in the division." };
   },
 
   weighted_sum({ run, row, column, result }) {
@@ -151,6 +163,25 @@ const RULES = {
     );
   },
 };
+
+/** Why this key and not that one: against the best other key that the query may look at. q · k₁ − q · k₂ = q · (k₁ − k₂). */
+function versus(run, row, column, result) {
+  const scores = run.tensors.scores.row(row);
+  const others = [...scores.keys()].filter((i) => i !== column && hiddenBecause(run, row, i) === null);
+  if (!others.length || hiddenBecause(run, row, column) !== null) return null;
+  const other = others.reduce((best, i) => (scores[i] > scores[best] ? i : best));
+  const [mine, its] = [run.tensors.k.row(column), run.tensors.k.row(other)];
+  const parts = Array.from(run.tensors.q.row(row), (value, i) => value * (mine[i] - its[i]));
+  const favour = parts.filter((part) => part > 0).length;
+  const second = print(scores[other]);
+  const gap = print(scores[column] - scores[other]);
+  const names = [run.names[column], run.names[other]];
+  return [
+    `Why ${names[0]} and not ${names[1]}? q · (k of ${names[0]} − k of ${names[1]})`,
+    `= ${result.text} − ${operand(second)} ${relation(result.value - second.value, gap)} ${gap.text}`,
+    `${favour} of ${parts.length} numbers speak for ${names[0]}.`,
+  ];
+}
 
 /** What follows the softmax under the other masks and with dropout: [{text, printed, computed}] */
 function afterSoftmax(run, row, column, share) {
@@ -208,7 +239,6 @@ function sumOfProducts(a, b, result, name, labels = null, bias = null) {
   const signs = products.map((product, i) => relation(left[i].value * right[i].value, product));
   const offset = bias === null ? [] : [print(bias)];
   const total = [...products, ...offset].reduce((sum, product) => sum + product.value, 0);
-  const terms = { rows: [a, b], labels, left, right, products, signs, bias: offset[0] ?? null, result };
   if (n <= INLINE) {
     const factors = left.map((l, i) => `${operand(l, i === 0)} × ${operand(right[i])}`);
     const plusBias = bias === null ? "" : ` + ${operand(offset[0])}`;
@@ -216,7 +246,7 @@ function sumOfProducts(a, b, result, name, labels = null, bias = null) {
     const lines = [name + (bias === null ? "" : " + bias"), `= ${factors.join(" + ")}${plusBias}`];
     if (n > 1 || bias !== null) lines.push(`${exact} ${join([...products, ...offset])}`);
     lines.push(`${relation(n > 1 || bias !== null ? total : left[0].value * right[0].value, result)} ${result.text}`);
-    return { lines, terms: { ...terms, short: true } };
+    return { lines };
   }
   let [up, down, ups, downs] = [0, 0, 0, 0];
   for (let i = 0; i < n; i++) {
@@ -230,5 +260,27 @@ function sumOfProducts(a, b, result, name, labels = null, bias = null) {
     `${ups} positive ${ups === 1 ? "product" : "products"} +${plus.text}, ${downs} negative −${less.text}` +
     (offset.length ? `, bias ${offset[0].text}` : "") +
     `: together ${relation(computed, result)} ${result.text}`;
-  return { lines: [`${name}, ${n} products`, line], terms };
+  let sum = bias ?? 0;
+  const values = Array.from(a.values, (value, i) => value * b.values[i]);
+  const bars = [
+    a,
+    b,
+    { name: "product", role: "", values },
+    { name: `running total → ${result.text}`, role: "", values: values.map((value) => (sum += value)) },
+  ];
+  const table = {
+    name: `All ${n} products`,
+    head: [labels ? "key" : "number", a.name, b.name, "product"],
+    rows: () => [
+      ...products.map((product, i) => [
+        labels ? labels[i] : String(i + 1),
+        left[i].text,
+        `× ${operand(right[i])}`,
+        `${signs[i]} ${product.text}`,
+      ]),
+      ...offset.map((printed) => ["bias", "", "", printed.text]),
+      ["sum", "", "", `${relation(total, result)} ${result.text}`],
+    ],
+  };
+  return { lines: [`${name}, ${n} products`, line], bars, table };
 }

@@ -14,12 +14,13 @@ export function chips(host, run, onChoose) {
         type: "button",
         "data-token": index,
         "data-text": token.text,
-        "aria-label": `token ${index + 1}: ${token.spoken}`,
         title: `${token.label} · token ${token.id < 0 ? "padding" : token.id}`,
         onclick: () => onChoose(index),
       },
+      h("span.ax-unseen", {}, `token ${index + 1}: `),
       h("span.ax-chip-name", { dir: "auto" }, run.names[index]),
-      h("span.ax-chip-share", { "aria-hidden": "true" }),
+      token.spoken === run.names[index] ? null : h("span.ax-unseen", {}, `, ${token.spoken}, `),
+      h("span.ax-chip-share"),
     ),
   );
   for (const [i, token] of run.tokens.entries()) if (!token.real) boxes[i].classList.add("ax-padding");

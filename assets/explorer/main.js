@@ -298,7 +298,7 @@ export function mount(place, host = {}, root = place) {
 }
 
 function tokenTable(host, run) {
-  const head = ["", "token", "id", "characters"];
+  const head = ["position", "token", "id", "characters"];
   const row = (token, i) => [i, token.label, token.id < 0 ? "padding" : token.id, `${token.start}–${token.end}`];
   host.replaceChildren(
     h(

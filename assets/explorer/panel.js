@@ -24,6 +24,7 @@ export function arithmeticPart(region, run, parameters, at, onJump, fetchParamet
     return;
   }
   const { tensor, row, column } = at;
+  const open = region.querySelector("details")?.open ?? false;
   const declared = run.lesson.matrices[tensor];
   const told = explain(run, parameters, tensor, row, column);
   if (told.needs) fetchParameters();
@@ -37,8 +38,9 @@ export function arithmeticPart(region, run, parameters, at, onJump, fetchParamet
       h("output.ax-value", {}, told.result.text),
     ),
     h("div.ax-lines", {}, lines.map((line) => h("p", { dir: "ltr" }, line))),
-    told.terms && !told.terms.short ? bars(told.terms) : null,
-    told.terms && !told.terms.short ? details(told.terms) : null,
+    told.bars ? bars(told.bars) : null,
+    told.table ? details(told.table, open) : null,
+    told.versus ? h("div.ax-lines.ax-versus", {}, told.versus.map((line) => h("p", { dir: "ltr" }, line))) : null,
     told.note ? h("p.ax-small", {}, told.note) : null,
     chain(run, at, onJump),
     onLayer && run.model.layers === 2 ? otherLayer(run, at, onLayer) : null,
@@ -88,59 +90,32 @@ function chain(run, { tensor, row, column }, onJump) {
   return h("div.ax-chain", {}, links);
 }
 
-/** Factors and products as aligned bars in their order, and the running total that ends at the result. */
-function bars({ rows: [a, b], products, bias, result }) {
-  const values = Array.from(a.values, (value, i) => value * b.values[i]);
-  let sum = bias ? bias.value : 0;
-  const running = values.map((value) => (sum += value));
-  const rows = [
-    [a.name, a.values, a.role],
-    [b.name, b.values, b.role],
-    ["product", values, ""],
-    ["running total", running, "total"],
-  ];
-  return h(
-    "div.ax-bars",
-    { "aria-hidden": "true" },
-    rows.map(([name, numbers, role]) => {
-      const limit = Math.max(1e-12, ...Array.from(numbers, Math.abs));
-      const strips = Array.from(numbers, (value) => {
-        const share = (Math.abs(value) / limit) * 50;
-        const place = value < 0 ? { top: "50%" } : { bottom: "50%" };
-        return h("i", {}, h(`b.${value < 0 ? "ax-down" : "ax-up"}`, { style: { height: `${share}%`, ...place } }));
-      });
-      const end = role === "total" ? ` → ${result.text}` : "";
-      return h("div.ax-bar-row", {}, h("span", { title: name }, name + end), h(`div.ax-strip.ax-hue-${role || "none"}`, {}, strips));
-    }),
-    h("span.ax-small", {}, `${products.length} numbers in order`),
-  );
+/** Vectors as aligned bars in the order of their numbers, each row on a scale of its own. */
+function bars(vectors) {
+  const rows = vectors.map(({ name, role, values }) => {
+    const limit = Math.max(1e-12, ...Array.from(values, Math.abs));
+    const strips = Array.from(values, (value) => {
+      const height = `${(Math.abs(value) / limit) * 50}%`;
+      return h("i", {}, h("b", { style: value < 0 ? { height, top: "50%" } : { height, bottom: "50%" } }));
+    });
+    return h("div.ax-bar-row", {}, h("span", { title: name }, name), h(`div.ax-strip.ax-hue-${role || "none"}`, {}, strips));
+  });
+  return h("div.ax-bars", { "aria-hidden": "true" }, rows);
 }
 
-function details({ rows: [a, b], labels, left, right, products, signs, bias, result }) {
+/** A folded table; its rows are made when it is first opened. `open` keeps it unfolded from cell to cell. */
+function details({ name, head, rows }, open) {
   const body = h("tbody");
-  const table = h(
-    "table",
-    {},
-    h("thead", {}, h("tr", {}, ["", a.name, b.name, "product"].map((name) => h("th", { scope: "col" }, name)))),
-    body,
-  );
-  const fold = h("details.ax-table", {}, h("summary", {}, `All ${products.length} products`), h("div.ax-table-scroll", { tabindex: 0 }, table));
-  fold.addEventListener("toggle", () => {
+  const table = h("table", {}, h("thead", {}, h("tr", {}, head.map((text) => h("th", { scope: "col" }, text)))), body);
+  const scroll = h("div.ax-table-scroll", { tabindex: 0, role: "region", "aria-label": name }, table);
+  const fold = h("details.ax-table", { open }, h("summary", {}, name), scroll);
+  const unfold = () => {
     if (!fold.open || body.childElementCount) return;
-    products.forEach((product, i) =>
-      body.append(
-        h(
-          "tr",
-          {},
-          h("th", { scope: "row", dir: "auto" }, labels ? labels[i] : i + 1),
-          h("td", {}, left[i].text),
-          h("td", {}, `× ${right[i].text}`),
-          h("td", {}, `${signs[i]} ${product.text}`),
-        ),
-      ),
-    );
-    if (bias) body.append(h("tr", {}, h("th", { scope: "row" }, "bias"), h("td"), h("td"), h("td", {}, bias.text)));
-    body.append(h("tr", {}, h("th", { scope: "row" }, "sum"), h("td"), h("td"), h("td", {}, result.text)));
-  });
+    for (const [first, ...rest] of rows()) {
+      body.append(h("tr", {}, h("th", { scope: "row", dir: "auto" }, first), rest.map((text) => h("td", { dir: "ltr" }, text))));
+    }
+  };
+  fold.addEventListener("toggle", unfold);
+  unfold();
   return fold;
 }
