@@ -2,7 +2,9 @@
 
 import os
 
+import pytest
 from hypothesis import settings
+from servers import serving, under_a_path
 
 # Read when torch is first imported, here and in child processes: matrices this small gain nothing from more threads,
 # and on a busy machine the threads wait for one another.
@@ -10,3 +12,20 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 settings.register_profile("here", deadline=None, max_examples=60, database=None)
 settings.load_profile("here")
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory):
+    """The real app. A traceback in its log fails the run."""
+    with serving(tmp_path_factory.mktemp("app")) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def root_path_url(tmp_path_factory):
+    """The address of an app that is served under /attn by a reverse proxy."""
+    with (
+        serving(tmp_path_factory.mktemp("app-under-a-path"), root_path="/attn") as running,
+        under_a_path(running, "/attn") as url,
+    ):
+        yield url
