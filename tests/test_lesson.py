@@ -148,7 +148,9 @@ def check_x(f, sentence):
         sentence,
         {
             "NAME and NAME have the same row: nothing here says where they stand.": pair,
-            "NAME and NAME are the same token, yet their rows differ by up to #: the place is in the numbers too.": pair,
+            "NAME and NAME are the same token, yet their rows differ by up to #: the place is in the numbers too.": (
+                pair
+            ),
             "# rows of # numbers, no two tokens the same.": lambda r, c: (
                 int(r) == len(ids) == len(set(ids)) and int(c) == f.x.shape[1]
             ),
@@ -470,7 +472,7 @@ def test_the_page_gets_matrices_that_exist_with_operands_that_exist(model):
     for name, matrix in matrices.items():
         assert name in result.trace or name in result.sources or name.startswith("W_")
         for operand in matrix["operands"]:
-            assert operand in matrices
+            assert operand in matrices or operand.startswith("W_")  # shown only where a step has room
         assert (matrix["rule"] == "given") == (not matrix["operands"])
     for step in page["steps"]:
         assert set(step["shows"]) <= set(matrices) and step["words"] and step["formula"]
@@ -496,7 +498,7 @@ def test_the_rules_describe_the_tensors():
         "dot": lambda q, k: q @ k.T,
         "scale": lambda scores: scores / math.sqrt(4),
         "mask": lambda scaled: np.where(visible, scaled, -np.inf),
-        "softmax": lambda m: np.exp(m - m.max(1, keepdims=True)) / np.exp(m - m.max(1, keepdims=True)).sum(1, keepdims=True),
+        "softmax": lambda m: (e := np.exp(m - m.max(1, keepdims=True))) / e.sum(1, keepdims=True),
         "weighted_sum": lambda weights, v: weights @ v,
     }  # fmt: skip
     done = set()
