@@ -53,6 +53,12 @@ class Result:
         """A tensor of the trace by its name, as a numpy array: result["weights"]."""
         return self.trace[name].numpy()
 
+    def figure(self, step: str = "all", **look):
+        """One step as a matplotlib figure, or the sheet of all; `look` as in figures.figure."""
+        from . import figures  # matplotlib is loaded when a figure is asked for
+
+        return figures.figure(self, step, **look)
+
 
 def tokenize(request: Request) -> tuple[text.Token, ...]:
     """The request's tokens, padding included; the last part of validation, which needs no GPU.
