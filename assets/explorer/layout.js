@@ -14,9 +14,9 @@ export function gutter(names, width, measure) {
 }
 
 /** Square cells for T × T beside what else stands in the row. */
-export function squareCell(T, room) {
+export function squareCell(T, room, tall = 720) {
   const least = T > 128 ? CELL.tiny : CELL.least;
-  const most = Math.min(CELL.most, Math.max(CELL.usual, Math.floor(CELL.side / T)));
+  const most = Math.min(CELL.most, Math.max(CELL.usual, Math.floor(Math.max(CELL.side, tall - 500) / T)));
   return Math.max(least, Math.min(most, Math.floor(room / T)));
 }
 
@@ -24,13 +24,13 @@ export function squareCell(T, room) {
  * Sizes of a step's stage: {cell, columnWidth: {tensor: px}, tile, narrow}.
  * `pair` steps draw q left and kᵀ on top of the T × T matrix; on a narrow screen they do without.
  */
-export function stageSizes(step, { T, d_in, d_out, width, label }) {
+export function stageSizes(step, { T, d_in, d_out, width, label, tall }) {
   const narrow = width < 520;
   const room = width - label - 2;
   if (["scores", "scaled", "masked", "weights"].includes(step)) {
     const tile = narrow ? 0 : TILE;
     const sums = narrow ? 44 : SUMS;
-    return { narrow, tile, sums, gap: narrow ? 0 : GAP, cell: squareCell(T, room - (tile ? tile + GAP : 0) - sums) };
+    return { narrow, tile, sums, gap: narrow ? 0 : GAP, cell: squareCell(T, room - (tile ? tile + GAP : 0) - sums, tall) };
   }
   if (step === "context") {
     if (narrow) return { narrow, gap: 0, cell: squareCell(T, room), ...columns(d_out, room) };

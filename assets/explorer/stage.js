@@ -13,7 +13,7 @@ const HUE = { query: "--ax-query", key: "--ax-key", value: "--ax-value", "": "--
 export function stage(host, run, step, width, events) {
   const measure = measurer(host);
   const label = gutter(run.names, width, measure);
-  const shape = { T: run.tokens.length, d_in: run.tensors.x.columns, d_out: run.tensors.q.columns, width, label };
+  const shape = { T: run.tokens.length, d_in: run.tensors.x.columns, d_out: run.tensors.q.columns, width, label, tall: window.innerHeight };
   const build = { run, step, label, shape, sizes: stageSizes(step, shape), events, views: {}, measure };
   const layout = { qk: asking, scores: square, scaled: square, masked: square, weights: square, context: blending }[step];
   const body = (layout ?? embedding)(build);
@@ -116,11 +116,12 @@ function square(build) {
   const made = view(build, step, { width: sizes.cell, height: sizes.cell });
   const faint = step !== "scores";
   const parts = [];
+  const corner = [];
   if (sizes.tile) {
     const q = view(build, "q", { width: sizes.tile / shape.d_out, height: sizes.cell, faint });
     const k = view(build, "k", { width: sizes.cell, height: sizes.tile / shape.d_out, transposed: true, faint });
     parts.push(cell("q", q.host), cell("k", k.host));
-    parts.push(h("div.ax-corner", { style: { gridArea: "corner" } }, caption(build, "k", k, "kᵀ →"), caption(build, "q", q, "q ↓")));
+    corner.push(caption(build, "k", k, "kᵀ →"), caption(build, "q", q, "q ↓"));
   }
   const bars = h("div.ax-sums", {
     style: { gridArea: "sums", width: `${sizes.sums}px` },
@@ -136,7 +137,7 @@ function square(build) {
     `div.ax-paper.ax-square${sizes.narrow ? ".ax-narrow" : ""}`,
     { style: { columnGap: `${sizes.gap}px` } },
     cell("axis-k", h("span.ax-axis", {}, `${run.lesson.axes.key} →`)),
-    h("div.ax-axis-q", { style: { gridArea: "axis-q", width: `${build.label}px` } }, h("span.ax-axis", {}, `${run.lesson.axes.query} ↓`)),
+    h("div.ax-corner", { style: { gridArea: "corner" } }, corner, h("span.ax-axis", {}, `${run.lesson.axes.query} ↓`)),
     cell("columns", columnLabels(build, sizes.cell)),
     cell("axis-sums", step === "weights" && sizes.cell >= 13 ? h("span.ax-axis", {}, "sum") : ""),
     cell("rows", rowLabels(build, sizes.cell, run.lesson.axes.query)),
