@@ -14,6 +14,7 @@ import { cellOf, move, selectCell, sources, START, suggestion } from "./focus.js
 import { guessPart } from "./guess.js";
 import { percent } from "./numbers.js";
 import { unpack, unpackTensors } from "./payload.js";
+import { plane } from "./plane.js";
 import { stage } from "./stage.js";
 import { watchItLearn, whatIf } from "./whatif.js";
 
@@ -140,7 +141,6 @@ export function mount(place, host = {}, root = place) {
   function light() {
     const { run, views } = state;
     const at = current();
-    state.chips.light(at?.query ?? selection().query);
     const rules = at ? sources(declared(at.tensor), at.row, at.column) : {};
     const css = getComputedStyle(part.all);
     for (const [tensor, view] of Object.entries(views)) {
@@ -154,6 +154,9 @@ export function mount(place, host = {}, root = place) {
       mark("row", q.rows === "key" ? null : at.row);
       mark("column", q.columns === "key" ? at.column : null);
     }
+    const seen = at ? selectCell(selection(), declared(at.tensor), at.row, at.column) : selection();
+    state.chips.light(seen.query);
+    plane(part.plane, run, state.step, seen.query, seen.key);
     const region = part.arithmetic;
     const cell = at && { tensor: at.tensor, row: at.row, column: at.column };
     arithmeticPart(region, run, knownParameters(), cell, jump, fetchParameters, host.ask ? edit : null, host.ask ? lookInto : null);
@@ -327,6 +330,7 @@ function frame() {
     stage: h("div.ax-stage"),
     lesson: h("div.ax-lesson"),
     arithmetic: h("div", { id: "arithmetic", "aria-live": "polite", role: "region", "aria-label": "arithmetic of the selected cell" }),
+    plane: h("div"),
     whatIf: h("div.ax-what-if"),
     learn: h("div.ax-learning", { hidden: true }),
     back: h("button.ax-nav", { type: "button" }, "‹ Back"),
@@ -343,7 +347,7 @@ function frame() {
     part.chips,
     part.learn,
     part.rail,
-    h("div.ax-main", {}, part.stage, h("aside.ax-panel", {}, part.lesson, part.arithmetic, part.whatIf)),
+    h("div.ax-main", {}, part.stage, h("aside.ax-panel", {}, part.lesson, part.arithmetic, part.plane, part.whatIf)),
     h("div.ax-bottom", {}, part.back, part.count, part.model, h("span.ax-right", {}, part.link, part.next)),
   );
   return part;
