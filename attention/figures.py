@@ -2,7 +2,7 @@
 
 Every place and length is in inches from the top left corner, f is the base font size in points. All that says something
 (titles, formulas, sentences, axes) comes from the lesson. The numbers of a matrix are outlines of thirteen glyphs,
-composed with numpy into one path for each colour: a text object a cell would take minutes.
+composed with numpy into one collection for each colour: a text object a cell would take minutes.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 import io
 import threading
 from functools import cache, lru_cache
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import matplotlib
@@ -175,27 +174,24 @@ def fitting_numbers(values: np.ndarray, unit: bool, width: float, height: float,
     return None
 
 
-def number_path(strings: np.ndarray, x: np.ndarray, y: np.ndarray, em: tuple[float, float]) -> Path:
-    """One path of all strings (n,), each centred on its (x, y); y points down, `em` is the font size in those units."""
+def number_paths(strings: np.ndarray, x: np.ndarray, y: np.ndarray, em: tuple[float, float]) -> list[Path]:
+    """The strings (n,), each centred on its (x, y); y points down, `em` is the font size in those units.
+
+    A path holds up to 64 copies of one glyph: one large path would take the renderer longer. A glyph is never split,
+    since what is inside a contour is a hole only beside that contour.
+    """
     _, outlines, widths = _outlines()
     index = _indices(strings)  # (n, longest)
     ends = widths[index].cumsum(axis=1)
     left = x[:, None] + (ends - widths[index] - ends[:, -1:] / 2) * em[0]
     base = np.broadcast_to((y + _HALF * em[1])[:, None], left.shape)
-    vertices, codes = [np.empty((0, 2))], [np.empty(0, np.uint8)]
+    paths = []
     for i in np.unique(index[index > 0]):
-        at = index == i
-        places = np.stack([left[at], base[at]], axis=1)
-        vertices.append((places[:, None] + outlines[i].vertices * (em[0], -em[1])).reshape(-1, 2))
-        codes.append(np.tile(outlines[i].codes, len(places)))
-    return Path(np.concatenate(vertices), np.concatenate(codes))
-
-
-def inked(path: Path, color: str) -> PathCollection:
-    """The path filled, in pieces of 64 outlines: one large path takes the renderer longer."""
-    starts = np.flatnonzero(path.codes == Path.MOVETO)[::64].tolist()
-    pieces = [Path(path.vertices[a:b], path.codes[a:b]) for a, b in pairwise([*starts, len(path.codes)])]
-    return PathCollection(pieces, fc=color, lw=0, clip_on=False)
+        places, glyph = np.stack([left[index == i], base[index == i]], axis=1), outlines[i]
+        vertices = places[:, None] + glyph.vertices * (em[0], -em[1])  # (copies, points of the glyph, 2)
+        for some in np.split(vertices, range(64, len(vertices), 64)):
+            paths.append(Path(some.reshape(-1, 2), np.tile(glyph.codes, len(some))))
+    return paths
 
 
 # --- matrices --------------------------------------------------------------------------------------------------------
@@ -339,8 +335,8 @@ class Page:
         for mask, color in ((~gone & bright, dark), (~gone & ~bright, light), (drawn, self.theme["muted"])):
             row, column = np.nonzero(mask)
             if len(row):
-                path = number_path(strings[mask], column + 0.5, row + 0.5, (size / cell[0], size / cell[1]))
-                ax.add_artist(inked(path, color))
+                paths = number_paths(strings[mask], column + 0.5, row + 0.5, (size / cell[0], size / cell[1]))
+                ax.add_artist(PathCollection(paths, fc=color, lw=0, clip_on=False))
 
     def _labels(self, kind: str, x: float, y: float, length: float, labels: bool, down: bool, count: int = 0) -> float:
         """Labels and title of one axis, left of (down) or above the matrix; the height where the title ends."""

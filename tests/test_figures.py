@@ -160,14 +160,22 @@ def test_numbers_shrink_then_lose_decimals_then_go():
 def test_each_string_is_drawn_in_the_middle_of_its_cell():
     strings = np.array(["0.25", "−∞", "8"])
     x, y = np.array([0.5, 1.5, 7.5]), np.array([0.5, 3.5, 0.5])
-    path = figures.number_path(strings, x, y, (0.2, 0.2))
     for i in range(3):
-        alone = figures.number_path(strings[i : i + 1], x[i : i + 1], y[i : i + 1], (0.2, 0.2)).get_extents()
+        paths = figures.number_paths(strings[i : i + 1], x[i : i + 1], y[i : i + 1], (0.2, 0.2))
+        alone = Path.make_compound_path(*paths).get_extents()
         assert alone.x0 + alone.x1 == pytest.approx(2 * x[i], abs=0.06)
         assert alone.y0 + alone.y1 == pytest.approx(2 * y[i], abs=0.06)
         assert 0 < alone.width < 1 and 0 < alone.height < 0.2
-    assert (path.codes == Path.MOVETO).sum() >= 4 + 2 + 1
-    assert np.isfinite(path.vertices).all()
+    together = Path.make_compound_path(*figures.number_paths(strings, x, y, (0.2, 0.2))).get_extents()
+    assert together.x0 < 0.5 < 7.5 < together.x1 and together.y0 < 0.5 < 3.5 < together.y1
+
+
+def test_no_glyph_is_split_so_that_holes_stay_holes():
+    n = 1_000
+    for glyph, contours in (("0", 2), ("8", 3), ("1", 1)):
+        paths = figures.number_paths(np.array([glyph] * n), np.arange(n), np.zeros(n), (1, 1))
+        counts = [int((path.codes == Path.MOVETO).sum()) for path in paths]
+        assert sum(counts) == n * contours and all(count % contours == 0 for count in counts)
 
 
 def test_drawn_numbers_follow_the_values():

@@ -9,10 +9,11 @@ from functools import partial
 
 import matplotlib
 import numpy as np
+from matplotlib.collections import PathCollection
 
 from attention import attend, figures
 from attention.figure_parts import number_strings
-from attention.figures import number_path
+from attention.figures import number_paths
 
 SENTENCE = "the quick brown fox jumps over a lazy dog and then it sat down in the shade of a tree " * 4
 DPI = 150
@@ -30,7 +31,7 @@ def least(runs: int, *make) -> list[float]:
 
 
 def one_matrix(values: np.ndarray, how: str) -> None:
-    """A heatmap of 10 × 10 inches without numbers, with one text a cell, or with one path."""
+    """A heatmap of 10 × 10 inches without numbers, with one text a cell, or with outlines."""
     figure = matplotlib.figure.Figure(figsize=(10, 10))
     axes = figure.add_axes((0, 0, 1, 1), xlim=(0, len(values)), ylim=(len(values), 0), frame_on=False)
     axes.imshow(values, extent=(0, len(values), len(values), 0), cmap="Blues", vmin=0, vmax=1)
@@ -41,7 +42,8 @@ def one_matrix(values: np.ndarray, how: str) -> None:
             axes.text(column + 0.5, row + 0.5, strings[row, column], ha="center", va="center", fontsize=4)
     if how == "path":
         em = 4 / (720 / len(values))
-        axes.add_artist(figures.inked(number_path(strings.ravel(), columns + 0.5, rows + 0.5, (em, em)), "black"))
+        paths = number_paths(strings.ravel(), columns + 0.5, rows + 0.5, (em, em))
+        axes.add_artist(PathCollection(paths, fc="black", lw=0))
     figure.savefig(io.BytesIO(), format="png", dpi=DPI)
 
 
