@@ -194,6 +194,11 @@ def number_paths(strings: np.ndarray, x: np.ndarray, y: np.ndarray, em: tuple[fl
     return paths
 
 
+def inked(paths: list[Path], color: str) -> PathCollection:
+    """The paths filled. Not snapped to pixels: a minus or a point, being a thin rectangle, could vanish."""
+    return PathCollection(paths, fc=color, lw=0, clip_on=False, snap=False)
+
+
 # --- matrices --------------------------------------------------------------------------------------------------------
 
 
@@ -336,7 +341,7 @@ class Page:
             row, column = np.nonzero(mask)
             if len(row):
                 paths = number_paths(strings[mask], column + 0.5, row + 0.5, (size / cell[0], size / cell[1]))
-                ax.add_artist(PathCollection(paths, fc=color, lw=0, clip_on=False))
+                ax.add_artist(inked(paths, color))
 
     def _labels(self, kind: str, x: float, y: float, length: float, labels: bool, down: bool, count: int = 0) -> float:
         """Labels and title of one axis, left of (down) or above the matrix; the height where the title ends."""

@@ -9,7 +9,6 @@ from functools import partial
 
 import matplotlib
 import numpy as np
-from matplotlib.collections import PathCollection
 
 from attention import attend, figures
 from attention.figure_parts import number_strings
@@ -43,7 +42,7 @@ def one_matrix(values: np.ndarray, how: str) -> None:
     if how == "path":
         em = 4 / (720 / len(values))
         paths = number_paths(strings.ravel(), columns + 0.5, rows + 0.5, (em, em))
-        axes.add_artist(PathCollection(paths, fc="black", lw=0))
+        axes.add_artist(figures.inked(paths, "black"))
     figure.savefig(io.BytesIO(), format="png", dpi=DPI)
 
 
