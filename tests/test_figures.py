@@ -178,6 +178,23 @@ def test_no_glyph_is_split_so_that_holes_stay_holes():
         assert sum(counts) == n * contours and all(count % contours == 0 for count in counts)
 
 
+@pytest.mark.parametrize("glyph", figures.GLYPHS)
+def test_every_glyph_leaves_ink_wherever_it_falls_between_pixels(glyph):
+    n, side = 23, 10  # cells of 10 + 1/23 pixels, so that each glyph meets the pixels at another place
+    figure = figures.Figure(figsize=((n * side + 1) / 50, (n * side + 1) / 50))
+    ax = figure.add_axes((0, 0, 1, 1), xlim=(0, n), ylim=(n, 0), frame_on=False, xticks=(), yticks=())
+    rows, columns = np.indices((n, n)).reshape(2, -1)
+    ax.add_artist(
+        figures.inked(figures.number_paths(np.array([glyph] * n * n), columns + 0.5, rows + 0.5, (0.6, 0.6)), "k")
+    )
+    file = io.BytesIO()
+    figure.savefig(file, format="png", dpi=50)
+    dark = 255 - picture(file.getvalue())[..., 0]
+    edges = np.linspace(0, n * side + 1, n + 1).astype(int)
+    ink = np.add.reduceat(np.add.reduceat(dark, edges[:-1], axis=0), edges[:-1], axis=1)
+    assert ink.min() > 0.5 * np.median(ink) > 0
+
+
 def test_drawn_numbers_follow_the_values():
     assert (
         picture(figures.render(untrained(), "weights"))
