@@ -214,6 +214,26 @@ def test_a_query_that_may_look_nowhere_gets_zero(dtype, training):
     assert trace.weights[~nowhere].sum(-1).allclose(torch.ones((), dtype=dtype), atol=1e-2)
 
 
+@pytest.mark.requires_cuda
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16], ids=str)
+@pytest.mark.parametrize("padding", PADDING)
+def test_on_cuda_the_same_and_never_nan(padding, dtype):
+    if not torch.cuda.is_available():
+        pytest.skip("no CUDA device")
+    head = seeded(5, 8, qkv_bias=True).to(dtype)
+    x, real = draw(3, 8, 5, dtype=dtype), PADDING[padding](3, 8)
+    trace = head.trace(x, real)
+    head = head.cuda()
+    device_real = None if real is None else real.cuda()
+    context, on_device = head(x.cuda(), device_real).cpu(), head.trace(x.cuda(), device_real)
+    near = dict(atol=max(TOLERANCE[dtype], 1e-5), rtol=max(TOLERANCE[dtype], 1e-5))
+    torch.testing.assert_close(context, trace.context, **near)
+    for name in ("masked", "weights", "context"):
+        torch.testing.assert_close(on_device[name], trace[name], **near)
+    if real is not None:
+        assert (context[~real.cumsum(1).bool()] == 0).all()
+
+
 @pytest.mark.parametrize("padding", PADDING)
 @pytest.mark.parametrize("scale", [True, False])
 def test_the_four_masks(padding, scale):

@@ -253,7 +253,7 @@ def app(tmp_path_factory):
             stderr=subprocess.STDOUT,
         )
         try:
-            for _ in range(240):
+            for _ in range(480):
                 if process.poll() is not None:
                     raise AssertionError(log.read_text()[-3000:])
                 try:
