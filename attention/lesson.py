@@ -59,6 +59,7 @@ MATRICES = {
         Matrix("x", "x", "input", "token", "dimension", "given"),
         Matrix("W_query", "W_query", "query weights", "dimension", "dimension", "given", role="query"),
         Matrix("W_key", "W_key", "key weights", "dimension", "dimension", "given", role="key"),
+        Matrix("W_value", "W_value", "value weights", "dimension", "dimension", "given", role="value"),
         Matrix("q", "q", "queries", "query", "dimension", "project", ("x", "W_query"), "query"),
         Matrix("k", "k", "keys", "key", "dimension", "project", ("x", "W_key"), "key"),
         Matrix("scores", "scores", "scores", "query", "key", "dot", ("q", "k")),

@@ -202,9 +202,8 @@ class SelfAttention(nn.Module):
         if padding_mask.dtype != torch.bool:
             raise ValueError(f"padding_mask is {padding_mask.dtype}, but must be torch.bool (True = real token)")
         if padding_mask.shape != x.shape[:-1]:
-            raise ValueError(
-                f"padding_mask has shape {tuple(padding_mask.shape)}, but x {tuple(x.shape)} needs {tuple(x.shape[:-1])}"
-            )
+            shapes = tuple(padding_mask.shape), tuple(x.shape), tuple(x.shape[:-1])
+            raise ValueError("padding_mask has shape {}, but x {} needs {}".format(*shapes))
 
 
 class CausalAttention(SelfAttention):
@@ -230,7 +229,7 @@ class CausalAttention(SelfAttention):
     def seeded(
         cls, d_in: int, d_out: int, context_length: int, generator: torch.Generator, dropout=0.0, qkv_bias=False
     ) -> CausalAttention:
-        """A head whose weights come from `generator` alone: the draws nn.Linear would make, the global one untouched."""
+        """A head with the weights that nn.Linear would draw, from `generator` alone; the global one stays untouched."""
         head = nn.utils.skip_init(cls, d_in, d_out, context_length, dropout, qkv_bias)
         for layer in (head.W_query, head.W_key, head.W_value):
             nn.init.kaiming_uniform_(layer.weight, a=math.sqrt(5), generator=generator)
