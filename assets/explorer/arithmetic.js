@@ -226,6 +226,28 @@ function leftAfterMask(run, row) {
   return seen / all;
 }
 
+/** A guess taken apart: its logit as a sum of products, its probability by the gap to the best logit. */
+export function explainGuess(run, index) {
+  const { labels, probabilities, logits, best_logit, exp_sum } = run.guess;
+  const [own, best, sum, share] = [logits[index], best_logit, exp_sum, probabilities[index]].map((n) => print(n));
+  const gap = print(logits[index] - best_logit);
+  const power = print(Math.exp(logits[index] - best_logit));
+  const { output, final } = run.tensors;
+  const told = sumOfProducts(
+    { name: "the normed sum", role: "", values: final.row(0) },
+    { name: `output row of ${labels[index]}`, role: "value", values: output.row(index) },
+    own,
+    `logit of ${labels[index]} = norm(r + context) · its output row`,
+  );
+  const lines = [
+    ...told.lines,
+    `gap to the best logit: ${own.text} − ${operand(best)} ${relation(own.value - best.value, gap)} ${gap.text}`,
+    `e^(${gap.text}) ${relation(Math.exp(gap.value), power)} ${power.text}`,
+    `divided by the sum over the whole vocabulary: ${power.text} / ${sum.text} ${relation(power.value / sum.value, share)} ${share.text}`,
+  ];
+  return { ...told, title: `guess ${labels[index]}`, result: share, lines };
+}
+
 function join(parts) {
   return parts.map((part, i) => operand(part, i === 0)).join(" + ");
 }

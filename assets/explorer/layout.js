@@ -24,7 +24,7 @@ export function squareCell(T, room, tall = 720) {
  * Sizes of a step's stage: {cell, columnWidth: {tensor: px}, tile, narrow}.
  * `pair` steps draw q left and kᵀ on top of the T × T matrix; on a narrow screen they do without.
  */
-export function stageSizes(step, { T, d_in, d_out, width, label, tall }) {
+export function stageSizes(step, { T, d_in, d_out, width, label, tall, stacked = 1 }) {
   const narrow = width < 520;
   const room = width - label - 2;
   if (["scores", "scaled", "masked", "weights"].includes(step)) {
@@ -43,9 +43,8 @@ export function stageSizes(step, { T, d_in, d_out, width, label, tall }) {
     const column = (d, side) => columns(d, narrow ? Math.min(side, d * 48) : Math.min(most, 48) * d).column;
     return { narrow, gap: GAP, cell: rowHeight(T, 216), x: column(d_in, room), out: column(d_out, room), inner: Math.min(48, 170 / d_in) };
   }
-  const stacked = 3; // embedding, position, x
   const wide = room - SIGN;
-  return { narrow, gap: GAP, cell: rowHeight(T, step === "x" ? 390 / stacked : 390), x: columns(d_in, Math.min(wide, d_in * 56)).column };
+  return { narrow, gap: GAP, cell: rowHeight(T, step === "x" ? 390 / stacked - 26 + 40 / stacked : 390), x: columns(d_in, Math.min(wide, d_in * 56)).column };
 }
 
 /** Rows of T tokens in about `tall` pixels. */

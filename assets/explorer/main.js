@@ -21,7 +21,7 @@ import { watchItLearn, whatIf } from "./whatif.js";
 export function mount(place, host = {}, root = place) {
   const part = frame();
   place.replaceChildren(part.all);
-  const state = { run: null, step: "weights", pinned: null, hover: null, tensor: null, views: {}, parameters: new Map() };
+  const state = { run: null, step: "weights", pinned: null, hover: null, tensor: null, guess: 0, views: {}, parameters: new Map() };
   let painted = 0;
 
   const theme = () => (document.body.classList.contains("dark") || root.dataset.theme === "dark" ? "dark" : "light");
@@ -41,6 +41,7 @@ export function mount(place, host = {}, root = place) {
     const before = state.run;
     state.run = unpack(value);
     state.hover = null;
+    state.guess = 0;
     if (value.open?.step) state.step = value.open.step;
     if (value.open?.cell) pinFrom(value.open.cell);
     else if (before && before.tokens.length !== state.run.tokens.length) state.pinned = null;
@@ -102,6 +103,15 @@ export function mount(place, host = {}, root = place) {
     );
   }
 
+  function paintGuesses() {
+    guessPart(part.stage, state.run, selection().query, state.guess, (index) => {
+      state.guess = index;
+      paintGuesses();
+      part.stage.querySelectorAll(".ax-guess-row")[index].focus();
+      light();
+    });
+  }
+
   function railButton(step, index) {
     return h(
       "button.ax-step",
@@ -125,7 +135,7 @@ export function mount(place, host = {}, root = place) {
     const width = part.stage.clientWidth || 690;
     state.views = {};
     if (step.name === "tokens") tokenTable(part.stage, run);
-    else if (step.name === "next") guessPart(part.stage, run, selection().query);
+    else if (step.name === "next") paintGuesses();
     else state.views = stage(part.stage, run, state.step, width, { onPoint, onKey });
     const colours = palette(theme());
     for (const view of Object.values(state.views)) view.draw(colours);
@@ -158,7 +168,8 @@ export function mount(place, host = {}, root = place) {
     state.chips.light(seen.query);
     plane(part.plane, run, state.step, seen.query, seen.key);
     const region = part.arithmetic;
-    const cell = at && { tensor: at.tensor, row: at.row, column: at.column };
+    const guessing = state.step === "next" && run.guess ? { guess: state.guess } : null;
+    const cell = at ? { tensor: at.tensor, row: at.row, column: at.column } : guessing;
     arithmeticPart(region, run, knownParameters(), cell, jump, fetchParameters, host.ask ? edit : null, host.ask ? lookInto : null);
   }
 
@@ -211,7 +222,7 @@ export function mount(place, host = {}, root = place) {
 
   function pin(selected) {
     state.pinned = selected;
-    if (state.step === "next") guessPart(part.stage, state.run, selected.query);
+    if (state.step === "next") paintGuesses();
     light();
     remember();
   }
@@ -250,12 +261,17 @@ export function mount(place, host = {}, root = place) {
     return { ...state.run.parameters, ...(state.parameters.get(state.run.parameters_of) ?? {}) };
   }
 
+  /** The weights of this head, once; a failed attempt is repeated when a cell is next taken apart. */
   async function fetchParameters() {
-    const key = state.run.parameters_of;
+    const { parameters_of: key, query } = state.run;
     if (!host.parameters || state.parameters.has(key)) return;
     state.parameters.set(key, {});
-    const packed = await host.parameters(root.dataset.request);
-    state.parameters.set(key, unpackTensors(packed));
+    try {
+      state.parameters.set(key, unpackTensors(await host.parameters(query)));
+    } catch {
+      state.parameters.delete(key);
+      return;
+    }
     if (state.run.parameters_of === key) light();
   }
 
@@ -263,7 +279,7 @@ export function mount(place, host = {}, root = place) {
     const cell = state.pinned && current();
     const extra = new URLSearchParams({ step: state.step });
     if (cell) extra.set("cell", `${cell.row},${cell.column}`);
-    return `${root.dataset.request}&${extra}`;
+    return `${state.run.query}&${extra}`;
   }
 
   /** The names in a query that are ours; all others belong to somebody else and stay. */

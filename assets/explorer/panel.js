@@ -1,7 +1,7 @@
 // The panel beside the stage: what the step does, in words and as a formula, and the selected cell taken apart.
 
 import { h, put } from "./dom.js";
-import { explain } from "./arithmetic.js";
+import { explain, explainGuess } from "./arithmetic.js";
 
 /** Fills `host` with the step's sentence, formula and notice. */
 export function lessonPart(host, run, step) {
@@ -20,62 +20,37 @@ export function lessonPart(host, run, step) {
  *  the other layer's head. */
 export function arithmeticPart(region, run, parameters, at, onJump, fetchParameters, onEdit, onLayer) {
   if (!at) {
-    put(region, h("p.ax-small", {}, "Choose a cell to take it apart."));
+    put(region);
+    return;
+  }
+  const open = region.querySelector("details")?.open ?? false;
+  if (at.guess !== undefined) {
+    put(region, toldPart({ ...explainGuess(run, at.guess), symbol: "" }, open));
     return;
   }
   const { tensor, row, column } = at;
-  const open = region.querySelector("details")?.open ?? false;
-  const declared = run.lesson.matrices[tensor];
   const told = explain(run, parameters, tensor, row, column);
   if (told.needs) fetchParameters();
   const lines = told.needs ? ["Fetching the weights of this head …"] : told.lines;
   put(
     region,
-    h(
-      "p.ax-cell-title",
-      {},
-      h("span", {}, `${declared.symbol} `, h("span.ax-where", { dir: "auto" }, told.title)),
-      h("output.ax-value", {}, told.result.text),
-    ),
-    h("div.ax-lines", {}, lines.map((line) => h("p", { dir: "ltr" }, line))),
-    told.bars ? bars(told.bars) : null,
-    told.table ? details(told.table, open) : null,
-    told.versus ? h("div.ax-lines.ax-versus", {}, told.versus.map((line) => h("p", { dir: "ltr" }, line))) : null,
-    told.note ? h("p.ax-small", {}, told.note) : null,
+    toldPart({ ...told, lines, symbol: run.lesson.matrices[tensor].symbol }, open),
     chain(run, at, onJump),
     onLayer && run.model.layers === 2 ? otherLayer(run, at, onLayer) : null,
     onEdit && ["scores", "weights"].includes(tensor) ? change(run, at, onEdit) : null,
   );
 }
 
-/** From a key of the second layer to what the first layer wrote there, and back. */
-function otherLayer(run, { tensor, row, column }, onLayer) {
-  const declared = run.lesson.matrices[tensor];
-  if (run.settings.layer === 1) {
-    const token = declared.columns === "key" ? column : row;
-    return h("button.ax-jump.ax-deeper", { type: "button", onclick: () => onLayer(0, token) }, `What is in ${run.names[token]}'s key? Look into the first layer`);
-  }
-  const last = run.tokens.reduce((at, token, i) => (token.real ? i : at), 0);
-  return h("button.ax-jump.ax-deeper", { type: "button", onclick: () => onLayer(1, last) }, "Back to the second layer");
-}
-
-/** Another number in this cell, to see what follows from it. */
-function change(run, { tensor, row, column }, onEdit) {
-  const edited = run.edit(tensor, row, column);
-  const now = run.tensors[tensor].at(row, column);
-  const field = h("input", { type: "number", step: "any", value: Number(now.toPrecision(6)), "aria-label": "another number for this cell" });
-  const set = (event) => {
-    event.preventDefault();
-    if (field.value !== "" && Number.isFinite(field.valueAsNumber)) onEdit(tensor, row, column, field.valueAsNumber);
-  };
-  return h(
-    "form.ax-change",
-    { onsubmit: set },
-    h("span", {}, "What if it were"),
-    field,
-    h("button.ax-jump", {}, "Set"),
-    edited ? h("button.ax-jump", { type: "button", onclick: () => onEdit(tensor, row, column, null) }, "Take back") : null,
-  );
+/** Title and result, the lines, bars, the folded table, and what else there is to say. */
+function toldPart({ symbol, title, result, lines, bars: vectors, table, versus, note }, open) {
+  return [
+    h("p.ax-cell-title", {}, h("span", {}, `${symbol} `, h("span.ax-where", { dir: "auto" }, title)), h("output.ax-value", {}, result.text)),
+    h("div.ax-lines", {}, lines.map((line) => h("p", { dir: "ltr" }, line))),
+    vectors ? bars(vectors) : null,
+    table ? details(table, open) : null,
+    versus ? h("div.ax-lines.ax-versus", {}, versus.map((line) => h("p", { dir: "ltr" }, line))) : null,
+    note ? h("p.ax-small", {}, note) : null,
+  ];
 }
 
 /** Where this cell comes from and where it goes: one jump each. */
@@ -88,6 +63,36 @@ function chain(run, { tensor, row, column }, onJump) {
     after ? jump(after.name, `${after.title} →`) : null,
   ];
   return h("div.ax-chain", {}, links);
+}
+
+/** From a key of the second layer to what the first layer wrote there, and back. */
+function otherLayer(run, { tensor, row, column }, onLayer) {
+  const into = (layer, token, text) => h("button.ax-jump.ax-deeper", { type: "button", onclick: () => onLayer(layer, token) }, text);
+  if (run.settings.layer === 1) {
+    const token = run.lesson.matrices[tensor].columns === "key" ? column : row;
+    return into(0, token, `What is in ${run.names[token]}'s key? Look into the first layer`);
+  }
+  const last = run.tokens.reduce((at, token, i) => (token.real ? i : at), 0);
+  return into(1, last, "Back to the second layer");
+}
+
+/** Another number in this cell, to see what follows from it. */
+function change(run, { tensor, row, column }, onEdit) {
+  const now = run.tensors[tensor].at(row, column);
+  const field = h("input", { type: "number", step: "any", value: Number(now.toPrecision(6)), "aria-label": "another number for this cell" });
+  const set = (event) => {
+    event.preventDefault();
+    if (Number.isFinite(field.valueAsNumber)) onEdit(tensor, row, column, field.valueAsNumber);
+  };
+  const back = () => onEdit(tensor, row, column, null);
+  return h(
+    "form.ax-change",
+    { onsubmit: set },
+    h("span", {}, "What if it were"),
+    field,
+    h("button.ax-jump", {}, "Set"),
+    run.edit(tensor, row, column) ? h("button.ax-jump", { type: "button", onclick: back }, "Take back") : null,
+  );
 }
 
 /** Vectors as aligned bars in the order of their numbers, each row on a scale of its own. */

@@ -13,7 +13,7 @@ const HUE = { query: "--ax-query", key: "--ax-key", value: "--ax-value", "": "--
 export function stage(host, run, step, width, events) {
   const measure = measurer(host);
   const label = gutter(run.names, width, measure);
-  const shape = { T: run.tokens.length, d_in: run.tensors.x.columns, d_out: run.tensors.q.columns, width, label, tall: window.innerHeight };
+  const shape = { T: run.tokens.length, d_in: run.tensors.x.columns, d_out: run.tensors.q.columns, width, label, tall: window.innerHeight, stacked: stackOf(run).length };
   const build = { run, step, label, shape, sizes: stageSizes(step, shape), events, views: {}, measure };
   const layout = { qk: asking, scores: square, scaled: square, masked: square, weights: square, context: blending }[step];
   const body = (layout ?? embedding)(build);
@@ -208,18 +208,25 @@ function asking(build) {
   );
 }
 
+/** What x was made from, and x: the order in which they stand below one another. */
+function stackOf(run) {
+  const { matrices } = run.lesson;
+  const direct = matrices.x.operands;
+  const names = new Set([...direct.flatMap((name) => matrices[name].operands), ...direct, "x"]);
+  return [...names].filter((name) => name in run.tensors);
+}
+
 /** Embed: what x was made from, and x. */
 function embedding(build) {
   const { run, sizes, shape } = build;
-  const declared = run.lesson.matrices.x;
-  const names = [...new Set([...declared.operands.flatMap((name) => run.lesson.matrices[name].operands), ...declared.operands, "x"])];
-  const shown = names.filter((name) => name in run.tensors);
+  const shown = stackOf(run);
   return h(
     "div.ax-stack",
     { "data-tokens": shape.T },
     shown.map((name, i) => {
       const made = view(build, name, { width: sizes.x, height: sizes.cell });
-      const sign = i === 0 ? "" : name === "x" || name === "r" ? "=" : "+";
+      const normed = name === "x" && run.lesson.matrices.x.rule === "norm";
+      const sign = i === 0 ? "" : normed ? "→" : name === "x" || name === "r" ? "=" : "+";
       const mark = shown.length > 1 ? h("span.ax-sign", { "aria-hidden": "true" }, sign) : null;
       return h("div.ax-term", {}, mark, block(build, made, sizes.cell));
     }),
