@@ -204,7 +204,12 @@ def arrive(visit: gr.Request) -> list[Any]:
         painted = _painted(request, gpu=False, **_opened(params))
         return [painted, *_controls(request)]
     except ValueError as error:
-        return [_message(error), *unchanged]
+        return [_example() | _message(error), *unchanged]
+
+
+def _example() -> dict[str, Any]:
+    """What is there on arrival: the default model on a sentence that shows it off."""
+    return _painted(Request(models.get(models.DEFAULT).example), gpu=False)
 
 
 def _opened(params: dict[str, str]) -> dict[str, Any]:
@@ -303,7 +308,7 @@ def build() -> gr.Blocks:
             )
             go = gr.Button("Run", variant="primary", elem_id="run", scale=1, min_width=96)
         explorer = gr.HTML(
-            value=_painted(start, gpu=False),
+            value=_example(),
             html_template="<div class='ax-mount'></div>",
             js_on_load=LOADER,
             elem_id="explorer",

@@ -30,11 +30,11 @@ export function mount(place, host = {}, root = place) {
   const shape = (tensor) => state.run.tensors[tensor];
   const position = () => state.run.lesson.steps.findIndex((step) => step.name === state.step);
 
-  /** A value from the host: a payload to paint, or {message} to say while what is there stays. */
+  /** A value from the host: a payload to paint, with {message} to say; {message} alone leaves what is there. */
   function show(value) {
     part.message.textContent = value.message ?? "";
     part.message.hidden = !value.message;
-    if (value.message) {
+    if (!value.tensors) {
       state.next = null;
       return;
     }
