@@ -87,6 +87,7 @@ def _model(result: Result) -> dict[str, Any]:
         "title": model.title + layer + head,
         "words": model.words,
         "layers": model.layers,
+        "examples": model.examples,
         "checkpoints": model.checkpoints,
         "losses": model.losses,
     }

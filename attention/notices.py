@@ -48,6 +48,8 @@ def headline(result: Result) -> str:
     names, row = result.names, last_real(result)
     weights, key = result["weights"][row], best_key(result, row)
     start = names[row]
+    if result.request.head_off:
+        return f"This head is left out: what {names[row]} looks at does not reach the guess."
     if result.guess:  # only the last layer's head speaks to the guess directly
         last = result.request.layer == result.model.layers - 1
         start = f"{'To guess the next word' if last else 'In the first layer'}, {names[row]}"

@@ -30,7 +30,7 @@ export function stageSizes(step, { T, d_in, d_out, width, label, tall, stacked =
   if (["scores", "scaled", "masked", "weights"].includes(step)) {
     const tile = narrow ? 0 : TILE;
     const sums = narrow ? 44 : SUMS;
-    return { narrow, tile, sums, gap: narrow ? 0 : GAP, cell: squareCell(T, room - (tile ? tile + GAP : 0) - sums, tall) };
+    return { narrow, tile, sums, gap: narrow ? 0 : GAP, cell: squareCell(T, room - (narrow ? 0 : tile + 3 * GAP) - sums, tall) };
   }
   if (step === "context") {
     if (narrow) return { narrow, gap: 0, cell: squareCell(T, room), ...columns(d_out, room) };

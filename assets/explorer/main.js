@@ -18,6 +18,8 @@ import { plane } from "./plane.js";
 import { stage } from "./stage.js";
 import { watchItLearn, whatIf } from "./whatif.js";
 
+const BESIDE = 9; // tokens: up to so many leave room for the examples beside the sentence
+
 export function mount(place, host = {}, root = place) {
   const part = frame();
   place.replaceChildren(part.all);
@@ -75,8 +77,10 @@ export function mount(place, host = {}, root = place) {
     part.model.textContent = `${run.model.title} · ${run.device === "cuda" ? "computed on the GPU" : "computed on the CPU"}`;
     part.notes.replaceChildren(...run.notes.map((note) => h("li", {}, note)));
     paintGuess();
+    part.row.classList.toggle("ax-long", run.tokens.length > BESIDE);
     state.chips = chips(part.chips, run, (index) => pin({ ...selection(), query: index }));
     part.rail.replaceChildren(...run.lesson.steps.map(railButton));
+    put(part.examples, host.ask ? run.model.examples.map(exampleButton) : null);
     watchItLearn(part.learn, run, host.ask ? ask : null);
     paintStep();
   }
@@ -101,6 +105,12 @@ export function mount(place, host = {}, root = place) {
           )
         : null,
     );
+  }
+
+  function exampleButton(sentence) {
+    const here = sentence === state.run.settings.sentence;
+    const fresh = { sentence, edits: [], pad_to: 0, pad_side: "right" };
+    return h("button.ax-example", { type: "button", dir: "auto", "aria-pressed": String(here), onclick: () => ask(fresh) }, sentence);
   }
 
   function paintGuesses() {
@@ -348,20 +358,21 @@ function frame() {
     arithmetic: h("div", { id: "arithmetic", "aria-live": "polite", role: "region", "aria-label": "arithmetic of the selected cell" }),
     plane: h("div"),
     whatIf: h("div.ax-what-if"),
+    examples: h("div.ax-examples", { role: "group", "aria-label": "examples" }),
     learn: h("div.ax-learning", { hidden: true }),
     back: h("button.ax-nav", { type: "button" }, "‹ Back"),
     next: h("button.ax-nav.ax-primary", { type: "button" }, "Next ›"),
     count: h("span.ax-count"),
     link: h("button.ax-nav.ax-quiet", { type: "button" }, "Copy link"),
   };
+  part.row = h("div.ax-row", {}, part.chips, h("div.ax-side", {}, part.examples, part.learn));
   part.all = h(
     "div.ax",
     {},
     part.message,
     h("div.ax-top", {}, part.headline, part.guess),
     part.notes,
-    part.chips,
-    part.learn,
+    part.row,
     part.rail,
     h("div.ax-main", {}, part.stage, h("aside.ax-panel", {}, part.lesson, part.arithmetic, part.plane, part.whatIf)),
     h("div.ax-bottom", {}, part.back, part.count, part.model, h("span.ax-right", {}, part.link, part.next)),

@@ -95,12 +95,14 @@ export class MatrixView {
     context.font = `${font}px ${getComputedStyle(this.host).fontFamily || "sans-serif"}`;
     for (let y = 0; y < this.down; y++) {
       for (let x = 0; x < this.across; x++) {
+        context.globalAlpha = 1;
         const [row, column] = this.transposed ? [x, y] : [y, x];
         const value = this.matrix.at(row, column);
         const why = this.hidden(row, column);
         if (why) this.glyph(context, x, y, why, colours, value, decimals !== null);
         else if (decimals !== null) {
           context.fillStyle = inkOn(table, shade(value, this.unit, this.limit), colours.ink);
+          context.globalAlpha = value !== 0 && Number(value.toFixed(decimals)) === 0 ? 0.5 : 1; // there, but next to nothing
           context.fillText(cellText(value, decimals), (x + 0.5) * this.width, (y + 0.5) * this.height + 0.5);
         }
       }

@@ -33,6 +33,7 @@ class Textbook(Model):
     title = "Textbook: six words"
     words = "Six words with vectors of three numbers, small enough to do the sums by hand."
     example = "Your journey starts with one step"
+    examples = (example, "step with step", "one journey")
     context_length = 64
     heads = 2
     tokenizers = ("words",)

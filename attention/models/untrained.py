@@ -18,6 +18,7 @@ class Untrained(Model):
     title = "Untrained: random weights"
     words = "Embeddings and weights drawn at random from a seed: the arithmetic is real, but nothing has been learned."
     example = "The cat sat on the mat"
+    examples = (example, "the cat saw the cat", "你好，世界")
     context_length = 1024
     tokenizers = ("words", "characters")
     options = frozenset({"tokenizer", "d_model", "d_head", "seed", "qkv_bias", "positions"})
