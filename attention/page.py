@@ -149,8 +149,15 @@ def run(*values: Any) -> dict[str, Any]:
 
 
 def preview(*values: Any) -> dict[str, Any]:
-    """Live typing and settings: on the CPU."""
+    """Another setting: on the CPU."""
     return _answer(values, gpu=False)
+
+
+def typed(event: gr.EventData, *values: Any) -> dict[str, Any]:
+    """Live typing, on the CPU: the sentence as it is in the box now, with the page's settings and without its edits."""
+    settings = dict(zip(ARGUMENTS, values, strict=True)) | {"edits": None}
+    data = event._data if isinstance(event._data, dict) else {}
+    return _answer(tuple((settings | {"sentence": data.get("sentence")}).values()), gpu=False)
 
 
 def _answer(values: tuple, gpu: bool) -> dict[str, Any]:
@@ -213,13 +220,15 @@ def _example() -> dict[str, Any]:
 
 
 def _opened(params: dict[str, str]) -> dict[str, Any]:
-    """`step` and `cell` of a link; what is not understood is left out."""
+    """`step`, `cell`, and `tensor` where the cell is not of the step's result; what is no such thing is left out."""
     opened: dict[str, Any] = {}
     if params.get("step") in lesson.STEP:
         opened["step"] = params["step"]
     row, _, column = params.get("cell", "").partition(",")
     if row.isdecimal() and column.isdecimal() and len(row + column) < 9:
         opened["cell"] = [int(row), int(column)]
+    if params.get("tensor") in lesson.MATRICES:
+        opened["tensor"] = params["tensor"]
     return opened
 
 
@@ -265,11 +274,12 @@ def _controls(request: Request) -> list[Any]:
 MODEL_CHOICES = [(models.get(name).title, name) for name in models.NAMES]
 CSS = [ASSETS / "explorer.css", ASSETS.parent / "page.css"]
 
-# Gradio evaluates this once the component is there; `'ask'` must stand here for explorer.ask to exist.
+# Gradio evaluates this once the component is there; `'ask'` must stand here for explorer.ask to exist, and so 'typed'.
 LOADER = (
     f"const path = '/gradio_api/file=' + {json.dumps(ASSETS.as_posix())} + '/gradio.js';"
     "import((window.gradio_config?.root || '') + path).then((explorer) => explorer.start("
-    "{ element, props, watch, server, ask: (settings) => trigger('ask', settings) }));"
+    "{ element, props, watch, server, ask: (settings) => trigger('ask', settings),"
+    " typed: (sentence) => trigger('typed', sentence) }));"
 )
 
 
@@ -355,9 +365,11 @@ def build() -> gr.Blocks:
         everything = [explorer, *settings]
         quiet = {"show_progress": "hidden", "api_visibility": "private"}
         gr.on([go.click, box["sentence"].submit], run, settings, explorer, concurrency_limit=CONCURRENCY, **quiet)
-        live = [c.input for name, c in box.items() if name not in ("model", "edits")]
+        live = [c.input for name, c in box.items() if name not in ("sentence", "model", "edits")]
         gr.on(live, preview, settings, explorer, trigger_mode="always_last", concurrency_limit=CONCURRENCY, **quiet)
         box["model"].input(choose_model, settings, everything, concurrency_limit=CONCURRENCY, **quiet)
+        live = {"trigger_mode": "always_last", "concurrency_limit": CONCURRENCY} | quiet
+        explorer.typed(typed, settings, explorer, **live)
         explorer.ask(ask, None, everything, trigger_mode="always_last", concurrency_limit=CONCURRENCY, **quiet)
         draw.click(draw_sheet, settings, [sheet, files, trouble], api_visibility="private")
         page.load(arrive, None, everything, **quiet)

@@ -25,7 +25,7 @@ MODEL_OPTIONS = ("tokenizer", "head_off", "checkpoint", "d_model", "d_head", "se
 
 @dataclass(frozen=True)
 class Request:
-    """Everything that decides a result. Invalid values raise ValueError with one sentence; None takes the default.
+    """Everything that decides a result. Invalid values raise ValueError with one sentence.
 
     After construction every field holds its final value: `layer` and `head` numbers, `tokenizer` a name, `sentence`
     cleaned, `edits` a tuple of tuples. `notes` says what cleaning did and is no part of the request's identity.
@@ -55,9 +55,6 @@ class Request:
         def put(name: str, value: Any) -> None:
             object.__setattr__(self, name, value)
 
-        for f in fields(self):  # a null argument means the default
-            if f.init and f.name != "sentence" and getattr(self, f.name) is None:
-                put(f.name, f.default)
         sentence, note = _sentence(self.sentence)
         put("sentence", sentence)
         put("notes", (note,) if note else ())
@@ -137,7 +134,7 @@ def _parsed(name: str, value: str) -> Any:
 def _shown(value: Any) -> str:
     """A value in an error message: on one line, short, and never long enough to carry a text back."""
     try:
-        shown = repr(value) if isinstance(value, str) else " ".join(str(value).split())
+        shown = "null" if value is None else repr(value) if isinstance(value, str) else " ".join(str(value).split())
     except (ValueError, RecursionError):  # Python writes out neither huge numbers nor deep nesting
         shown = f"a very large {type(value).__name__}"
     return text.shorten(shown, 40)

@@ -115,15 +115,19 @@ def test_no_query_raises_anything_else(tail, given_values):
 # --- defaults --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", [n for n in NAMES if n not in ("sentence", "model")])
-def test_null_means_the_default(name):
-    request = Request("Hi there", "untrained", **{name: None})
-    assert request == Request("Hi there", "untrained")
-    assert getattr(request, name) == DEFAULTS[name]
+NULLABLE = ("layer", "head", "edits", "checkpoint")
 
 
-def test_null_model_means_the_default():
-    assert Request("one step", None).model == models.DEFAULT
+@pytest.mark.parametrize("name", NULLABLE)
+def test_null_means_the_default_where_the_default_is_null(name):
+    assert Request("Hi there", "untrained", **{name: None}) == Request("Hi there", "untrained")
+
+
+@pytest.mark.parametrize("name", [n for n in NAMES if n not in (*NULLABLE, "sentence")])
+def test_null_elsewhere_is_refused(name):
+    model = {} if name == "model" else {"model": "untrained" if name not in ("head_off",) else models.DEFAULT}
+    with pytest.raises(ValueError, match=f"^{name} is null, but must be"):
+        Request("Hi there", **model, **{name: None})
 
 
 def test_layer_and_head_fall_back_each_by_itself():

@@ -3,7 +3,7 @@
 
 import { mount } from "./main.js";
 
-export function start({ element, props, watch, ask, server }) {
+export function start({ element, props, watch, ask, typed, server }) {
   const root = element.closest("#explorer") ?? element;
   const view = mount(
     element.querySelector(".ax-mount"),
@@ -19,6 +19,19 @@ export function start({ element, props, watch, ask, server }) {
   const draw = () => props.value && view.show(props.value);
   watch("value", draw);
   draw();
+  listen(typed);
+}
+
+let told = null; // who hears of typing: the explorer that was mounted last
+
+/** Gradio's own input event comes with key presses only, Enter among them; the element's comes with every change. */
+function listen(typed) {
+  if (!told) {
+    document.addEventListener("input", (event) => {
+      if (event.target.closest("#sentence")) told({ sentence: event.target.value });
+    });
+  }
+  told = typed;
 }
 
 /** This page's address with the explorer's query; parameters that are not in `own` stay as they are. */

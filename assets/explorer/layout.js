@@ -3,7 +3,8 @@
 export const CELL = { most: 64, usual: 44, side: 288, least: 5, tiny: 3 }; // side: what a small matrix grows to
 const GAP = 14;
 const TILE = 76; // how long one q or k is drawn beside the T × T matrix
-const SUMS = 52;
+const SUMS = 40;
+const LEGIBLE = 13; // rows of text need so much
 const SIGN = 30; // what a + or = takes before a matrix
 const BLEND = 420; // v above its context: how tall the two may be
 
@@ -29,8 +30,11 @@ export function stageSizes(step, { T, d_in, d_out, width, label, tall, stacked =
   const room = width - label - 2;
   if (["scores", "scaled", "masked", "weights"].includes(step)) {
     const tile = narrow ? 0 : TILE;
-    const sums = narrow ? 44 : SUMS;
-    return { narrow, tile, sums, gap: narrow ? 0 : GAP, cell: squareCell(T, room - (narrow ? 0 : tile + 3 * GAP) - sums, tall) };
+    const besides = narrow ? 0 : tile + 2 * GAP;
+    const sums = narrow ? 44 : SUMS + GAP;
+    const cell = squareCell(T, room - besides - sums, tall);
+    const summed = cell >= LEGIBLE; // where a row's sum has room beside it
+    return { narrow, tile, sums: summed ? sums : 0, gap: narrow ? 0 : GAP, cell: summed ? cell : squareCell(T, room - besides, tall) };
   }
   if (step === "context") {
     if (narrow) return { narrow, gap: 0, cell: squareCell(T, room), ...columns(d_out, room) };

@@ -45,7 +45,7 @@ export function mount(place, host = {}, root = place) {
     state.hover = null;
     state.guess = 0;
     if (value.open?.step) state.step = value.open.step;
-    if (value.open?.cell) pinFrom(value.open.cell);
+    if (value.open?.cell) pinFrom(value.open);
     else if (before && before.tokens.length !== state.run.tokens.length) state.pinned = null;
     if (state.next) {
       state.step = state.next.step;
@@ -61,10 +61,10 @@ export function mount(place, host = {}, root = place) {
     root.dataset.painted = painted;
   }
 
-  function pinFrom([row, column]) {
-    const tensor = resultOf(state.step);
-    state.pinned = tensor ? selectCell(suggestion(state.run), declared(tensor), row, column) : null;
-    state.tensor = tensor;
+  function pinFrom({ cell: [row, column], tensor }) {
+    const shown = state.run.steps[state.step].shows;
+    state.tensor = shown.includes(tensor) ? tensor : resultOf(state.step);
+    state.pinned = state.tensor ? selectCell(suggestion(state.run), declared(state.tensor), row, column) : null;
   }
 
   const resultOf = (step) => state.run.steps[step].shows.at(-1) ?? null;
@@ -150,6 +150,7 @@ export function mount(place, host = {}, root = place) {
     const colours = palette(theme());
     for (const view of Object.values(state.views)) view.draw(colours);
     whatIf(part.whatIf, run, state.step, host.ask ? ask : null);
+    part.panel.style.minHeight = "";
     const index = position();
     part.back.disabled = index === 0;
     part.next.disabled = index === run.lesson.steps.length - 1;
@@ -213,6 +214,8 @@ export function mount(place, host = {}, root = place) {
       const same = state.hover && state.hover.tensor === tensor && state.hover.row === row && state.hover.column === column;
       if (same) return;
       state.hover = { tensor, row, column };
+      // The panel may grow while one looks around, not shrink: else the page moves under the pointer.
+      part.panel.style.minHeight = `${part.panel.offsetHeight}px`;
     } else {
       state.hover = null;
       state.tensor = tensor;
@@ -289,12 +292,13 @@ export function mount(place, host = {}, root = place) {
     const cell = state.pinned && current();
     const extra = new URLSearchParams({ step: state.step });
     if (cell) extra.set("cell", `${cell.row},${cell.column}`);
+    if (cell && cell.tensor !== resultOf(state.step)) extra.set("tensor", cell.tensor);
     return `${state.run.query}&${extra}`;
   }
 
   /** The names in a query that are ours; all others belong to somebody else and stay. */
   function own() {
-    return new Set([...Object.keys(state.run.settings), "step", "cell"]);
+    return new Set([...Object.keys(state.run.settings), "step", "cell", "tensor"]);
   }
 
   function remember() {
@@ -365,6 +369,7 @@ function frame() {
     count: h("span.ax-count"),
     link: h("button.ax-nav.ax-quiet", { type: "button" }, "Copy link"),
   };
+  part.panel = h("div.ax-panel", {}, part.lesson, part.arithmetic, part.plane, part.whatIf);
   part.row = h("div.ax-row", {}, part.chips, h("div.ax-side", {}, part.examples, part.learn));
   part.all = h(
     "div.ax",
@@ -374,7 +379,7 @@ function frame() {
     part.notes,
     part.row,
     part.rail,
-    h("div.ax-main", {}, part.stage, h("aside.ax-panel", {}, part.lesson, part.arithmetic, part.plane, part.whatIf)),
+    h("div.ax-main", {}, part.stage, part.panel),
     h("div.ax-bottom", {}, part.back, part.count, part.model, h("span.ax-right", {}, part.link, part.next)),
   );
   return part;

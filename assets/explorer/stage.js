@@ -81,12 +81,12 @@ function legend(made) {
 }
 
 function rowLabels(build, height, axis) {
-  const stride = labelStride(height, 13);
+  const stride = labelStride(height, 15);
   const labels = build.run.names.map((name, i) =>
     h(
       "span.ax-row-label",
-      { style: { height: `${height}px` }, dir: "auto", "data-row": i, title: name },
-      i % stride === 0 ? name : "",
+      { style: { height: `${height}px` }, "data-row": i, title: name },
+      i % stride === 0 ? h("span", { dir: "auto" }, name) : "",
     ),
   );
   return h("div.ax-row-labels", { style: { width: `${build.label}px` }, "data-axis": axis }, labels);
@@ -95,7 +95,7 @@ function rowLabels(build, height, axis) {
 function columnLabels(build, width) {
   const longest = Math.max(...build.run.names.map(build.measure));
   const upright = longest + 2 <= width;
-  const stride = labelStride(width, upright ? 0 : 13);
+  const stride = labelStride(width, upright ? 0 : 16);
   const labels = build.run.names.map((name, i) =>
     h(
       "span.ax-column-label",
@@ -127,7 +127,7 @@ function square(build) {
     style: { gridArea: "sums", width: `${sizes.sums}px` },
     "aria-hidden": "true",
   });
-  if (step === "weights" && sizes.cell >= 13) {
+  if (step === "weights" && sizes.sums) {
     for (let row = 0; row < T; row++) {
       const total = run.tensors.weights.row(row).reduce((a, b) => a + b, 0);
       bars.append(h("span", { style: { height: `${sizes.cell}px` } }, print(total, 2).text));
@@ -139,7 +139,7 @@ function square(build) {
     cell("axis-k", h("span.ax-axis", {}, `${run.lesson.axes.key} →`)),
     h("div.ax-corner", { style: { gridArea: "corner" } }, corner, h("span.ax-axis", {}, `${run.lesson.axes.query} ↓`)),
     cell("columns", columnLabels(build, sizes.cell)),
-    cell("axis-sums", step === "weights" && sizes.cell >= 13 ? h("span.ax-axis", {}, "sum") : ""),
+    cell("axis-sums", step === "weights" && sizes.sums ? h("span.ax-axis", {}, "sum") : ""),
     cell("rows", rowLabels(build, sizes.cell, run.lesson.axes.query)),
     ...parts,
     cell("result", made.host),

@@ -462,3 +462,67 @@ def test_the_explorers_modules_are_served_as_scripts(explorer):
     assert modules and all("javascript" in kind for kind in modules.values())
     assert all(fetch(url)[0] == 200 for url in modules)
     assert read_number("−1.5×10⁻⁷") == -1.5e-7
+
+
+# --- once broken, held since ------------------------------------------------------------------------------------------
+
+
+def test_enter_paints_exactly_once(explorer):
+    explorer.open()
+    for before in (1, 2, 3):
+        explorer.run(enter=True)
+        assert explorer.settled(800) == before + 1
+
+
+@pytest.mark.parametrize("how", ["Backspace", "paste", "cut", "input method"])
+def test_every_way_of_changing_the_sentence_is_live(explorer, how):
+    explorer.open(model="untrained", sentence="red fox")
+    page = explorer.page
+    page.focus("#sentence input, #sentence textarea")
+    page.keyboard.press("End")
+    if how == "Backspace":
+        page.keyboard.press("Backspace")
+        expected = "red fo"
+    elif how == "input method":
+        page.keyboard.insert_text("es")
+        expected = "red foxes"
+    elif how == "cut":
+        page.keyboard.press("Control+Shift+ArrowLeft")
+        page.keyboard.press("Control+x")
+        expected = "red "
+    else:
+        page.keyboard.press("Control+a")
+        page.keyboard.press("Control+c")
+        page.keyboard.press("End")
+        page.keyboard.press("Control+v")
+        expected = "red foxred fox"
+    explorer.wait_for_request(sentence=expected)
+
+
+def test_a_link_to_an_operands_cell_opens_that_cell(explorer):
+    explorer.open(**TEXTBOOK, step="scores")
+    explorer.press("q", "ArrowDown", "ArrowRight")
+    before, address = explorer.arithmetic, explorer.page.url
+    explorer.page.goto("about:blank")
+    explorer.page.goto(address)
+    explorer.wait_for_request(model="textbook")
+    explorer.settled()
+    assert explorer.arithmetic == before
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "sentence=Hello&model=textbook",
+        "sentence=one&model=gpt5&step=scores",
+        "sentence=one&model=textbook&d_head=NaN",
+        "sentence=&model=textbook",
+        "sentence=one&edits=%5B%5B%5D&scale=yes",
+        "sentence=%3Cimg%20src%3Dx%20onerror%3Dalert(1)%3E&model=textbook&step=__proto__&cell=9,9",
+    ],
+)
+def test_a_broken_link_says_so_and_leaves_the_example(explorer, query):
+    explorer.page.goto(f"{explorer.url}/?{query}")
+    explorer.page.locator("[role=alert]:visible").first.wait_for()
+    assert explorer.request["sentence"] == models.get(models.DEFAULT).example
+    assert explorer.run() == 2
