@@ -16,6 +16,7 @@ import { percent } from "./numbers.js";
 import { unpack, unpackTensors } from "./payload.js";
 import { plane } from "./plane.js";
 import { stage } from "./stage.js";
+import { tableOf } from "./table.js";
 import { watchItLearn, whatIf } from "./whatif.js";
 
 const BESIDE = 9; // tokens: up to so many leave room for the examples beside the sentence
@@ -178,6 +179,9 @@ export function mount(place, host = {}, root = place) {
     const seen = at ? selectCell(selection(), declared(at.tensor), at.row, at.column) : selection();
     state.chips.light(seen.query);
     plane(part.plane, run, state.step, seen.query, seen.key);
+    const unfolded = part.table.firstChild?.open ?? false;
+    const listed = at && !state.hover ? tableOf(run, at.tensor, at.row, unfolded) : null;
+    if (!state.hover) put(part.table, listed);
     const region = part.arithmetic;
     const guessing = state.step === "next" && run.guess ? { guess: state.guess } : null;
     const cell = at ? { tensor: at.tensor, row: at.row, column: at.column } : guessing;
@@ -358,6 +362,7 @@ function frame() {
     chips: h("div.ax-chips-host"),
     rail: h("nav.ax-rail", { "aria-label": "steps" }),
     stage: h("div.ax-stage"),
+    table: h("div"),
     lesson: h("div.ax-lesson"),
     arithmetic: h("div", { id: "arithmetic", "aria-live": "polite", role: "region", "aria-label": "arithmetic of the selected cell" }),
     plane: h("div"),
@@ -379,7 +384,7 @@ function frame() {
     part.notes,
     part.row,
     part.rail,
-    h("div.ax-main", {}, part.stage, part.panel),
+    h("div.ax-main", {}, h("div.ax-left", {}, part.stage, part.table), part.panel),
     h("div.ax-bottom", {}, part.back, part.count, part.model, h("span.ax-right", {}, part.link, part.next)),
   );
   return part;
