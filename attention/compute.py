@@ -7,19 +7,21 @@ try:  # before torch, as ZeroGPU demands; elsewhere the package may be missing
 except ImportError:
     spaces = None
 
-import threading
-from collections import OrderedDict
 from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import torch
 
 from . import models, text
-from .models import Guess, Pass
+from .cache import Cache
+from .models import Guess, Pass, Reading
+from .overview import Overview
 from .request import Request
 from .trace import Trace
 
-CACHE_BYTES = 64 * 2**20
+CACHE_BYTES = 64 * 2**20  # for results
+READING_BYTES = 128 * 2**20  # for passes of large models over a sentence: 39 MB for GPT-2's 1,024 tokens
 
 
 # --- the result ------------------------------------------------------------------------------------------------------
@@ -36,6 +38,7 @@ class Result:
     guess: Guess | None
     device: str
     notes: tuple[str, ...] = ()
+    overview: Overview | None = None  # every head in small, for a model with many
 
     @property
     def names(self) -> list[str]:
@@ -43,11 +46,12 @@ class Result:
 
     @property
     def model(self) -> models.Model:
-        return models.get(self.request.model)
+        return self.request.source
 
     @property
     def nbytes(self) -> int:
-        return sum(a.nbytes for a in self.trace.arrays().values()) + sum(s.nbytes for s in self.sources.values())
+        own = [*self.trace.arrays().values(), *self.sources.values()] + [self.overview] * (self.overview is not None)
+        return sum(part.nbytes for part in own)
 
     def __getitem__(self, name: str):
         """A tensor of the trace by its name, as a numpy array: result["weights"]."""
@@ -59,13 +63,39 @@ class Result:
 
         return figures.figure(self, step, **look)
 
+    def save(self, path: str | Path, **look) -> None:
+        """A file of the kind that its ending names: .json, .npz, .zip (tables), .py, .html, or a figure.
+
+        A figure is .png, .svg or .pdf; `look` as in figures.render: step, theme, size, dpi.
+        """
+        from . import export, figures
+
+        ending = Path(path).suffix.removeprefix(".").lower()
+        formats = {suffix: format for format, suffix in export.SUFFIXES.items()}
+        if ending in figures.FORMATS:
+            data = figures.render(self, format=ending, **look)
+        elif ending not in formats:
+            endings = ", ".join(f".{known}" for known in (*formats, *figures.FORMATS))
+            raise ValueError(f"A run is saved as one of {endings}; {Path(path).name!r} has no such ending.")
+        elif look:
+            raise ValueError(f"{', '.join(look)} can be set for a figure only, and .{ending} is none.")
+        else:
+            data = export.export(self, formats[ending])
+        Path(path).write_bytes(data)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the explorer."""
+        from . import export_html
+
+        return export_html.frame(self)
+
 
 def tokenize(request: Request) -> tuple[text.Token, ...]:
     """The request's tokens, padding included; the last part of validation, which needs no GPU.
 
     ValueError for a sentence the model cannot read, too many tokens, or an edit outside the matrix.
     """
-    tokens = models.get(request.model).tokens(request)
+    tokens = request.source.tokens(request)
     for tensor, row, column, _ in request.edits:
         if max(row, column) >= len(tokens):
             raise ValueError(
@@ -75,16 +105,18 @@ def tokenize(request: Request) -> tuple[text.Token, ...]:
     return tuple(tokens)
 
 
-def _run(request: Request, tokens: tuple[text.Token, ...], device: str) -> Pass:
-    return models.get(request.model).run(request, list(tokens), device)
+def _run(request: Request, tokens: tuple[text.Token, ...], device: str) -> Pass | Reading:
+    """What is worth a GPU: a small model's whole run, a large model's pass over the sentence."""
+    model = models.get(request.model)
+    return (model.read if model.shared(request) else model.run)(request, list(tokens), device)
 
 
 # --- the GPU boundary ------------------------------------------------------------------------------------------------
 
 
 def seconds(request: Request, tokens: tuple[text.Token, ...]) -> int:
-    """The GPU time to ask for: quota is checked against what is requested, not against what is used."""
-    return 3
+    """The GPU time to ask for."""
+    return models.get(request.model).gpu_seconds
 
 
 def _gpu(task):
@@ -92,10 +124,12 @@ def _gpu(task):
 
 
 @_gpu
-def _run_on_gpu(request: Request, tokens: tuple[text.Token, ...]) -> dict[str, Any]:
+def _run_on_gpu(request: Request, tokens: tuple[text.Token, ...]) -> dict[str, Any] | Reading:
     """What runs where the GPU is. Plain CPU data comes back: numpy arrays cross a process boundary, tensors may not."""
     device = "cuda" if torch.cuda.is_available() else "cpu"
     done = _run(request, tokens, device)
+    if isinstance(done, Reading):
+        return done
     sources = {name: source.numpy() for name, source in done.sources.items()}
     return {
         "device": device,
@@ -106,6 +140,8 @@ def _run_on_gpu(request: Request, tokens: tuple[text.Token, ...]) -> dict[str, A
 
 
 def _from_gpu(request: Request, tokens: tuple[text.Token, ...]) -> Result:
+    if models.get(request.model).shared(request):
+        return _from_reading(request, tokens, gpu=True)
     answer = _run_on_gpu(request, tokens)
     sources = {name: torch.from_numpy(source) for name, source in answer["sources"].items()}
     guess = Guess(**answer["guess"]) if answer["guess"] else None
@@ -113,8 +149,23 @@ def _from_gpu(request: Request, tokens: tuple[text.Token, ...]) -> Result:
 
 
 def _from_cpu(request: Request, tokens: tuple[text.Token, ...]) -> Result:
+    if models.get(request.model).shared(request):
+        return _from_reading(request, tokens, gpu=False)
     done = _run(request, tokens, "cpu")
     return Result(request, tokens, done.trace, done.sources, done.guess, "cpu")
+
+
+def _from_reading(request: Request, tokens: tuple[text.Token, ...], gpu: bool) -> Result:
+    """A head of a large model: the pass over its sentence, kept or new, and the head from it on the CPU."""
+    model = models.get(request.model)
+    shared = model.shared(request)
+    reading = _readings.get((shared, True), *[(shared, False)] * (not gpu))
+    if reading is None:
+        model.prepare()
+        reading = _run_on_gpu(shared, tokens) if gpu else _run(shared, tokens, "cpu")
+        _readings.put((shared, gpu), reading)
+    done = model.from_reading(request, list(tokens), reading)
+    return Result(request, tokens, done.trace, done.sources, done.guess, reading.device, overview=done.overview)
 
 
 def _refusal(error: Exception) -> str | None:
@@ -133,33 +184,8 @@ def _refusal(error: Exception) -> str | None:
 # --- asking ----------------------------------------------------------------------------------------------------------
 
 
-class _Cache:
-    """Results by request and by whether the GPU function gave them; the least used leave first."""
-
-    def __init__(self, limit: int) -> None:
-        self.limit, self.size = limit, 0
-        self.entries: OrderedDict[tuple[Request, bool], Result] = OrderedDict()
-        self.lock = threading.Lock()
-
-    def get(self, *keys: tuple[Request, bool]) -> Result | None:
-        with self.lock:
-            for key in keys:
-                if key in self.entries:
-                    self.entries.move_to_end(key)
-                    return self.entries[key]
-        return None
-
-    def put(self, key: tuple[Request, bool], result: Result) -> None:
-        with self.lock:
-            if key in self.entries or result.nbytes > self.limit:
-                return
-            self.entries[key] = result
-            self.size += result.nbytes
-            while self.size > self.limit:
-                self.size -= self.entries.popitem(last=False)[1].nbytes
-
-
-_cache = _Cache(CACHE_BYTES)
+_cache = Cache(CACHE_BYTES)  # Result
+_readings = Cache(READING_BYTES)  # Reading
 
 
 def run(request: Request, gpu: bool = True) -> Result:
@@ -181,10 +207,23 @@ def run(request: Request, gpu: bool = True) -> Result:
             kept = run(request, gpu=False)
         if notes:
             return replace(kept, notes=request.notes + notes)
-        _cache.put((request, gpu), kept)
+        if isinstance(request.model, str):  # a head of one's own is nobody else's
+            _cache.put((request, gpu), kept)
     return replace(kept, notes=request.notes) if request.notes != kept.notes else kept
 
 
-def attend(sentence: str, **settings) -> Result:
-    """A sentence through an attention head, every step kept. `settings` are the fields of Request."""
-    return run(Request(sentence, **settings))
+def attend(sentence: str, *, head: Any = None, x: Any = None, **settings) -> Result:
+    """A sentence through an attention head, every step kept. `settings` are the fields of Request.
+
+    head: a model's head by its number, or your own: a module with `W_query`, `W_key` and `W_value`, or the path of a
+    .safetensors file with their weights. x: (T, d_in), what enters your own head, a row a word; the file may hold it.
+    """
+    if x is None and (head is None or isinstance(head, (int, float))):
+        return run(Request(sentence, head=head, **settings))
+    from .models.own import Own
+
+    if head is None or isinstance(head, (int, float)):
+        raise ValueError("x enters a head of your own: pass it as head=….")
+    if "model" in settings:
+        raise ValueError("A model is named, or a head of your own is given, not both.")
+    return run(Request(sentence, model=Own.of(head, x), **settings))

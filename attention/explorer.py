@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from . import lesson, text
+from . import lesson, overview, text
 from .trace import TENSORS
 
 if TYPE_CHECKING:
@@ -44,6 +44,7 @@ def payload(result: Result) -> dict[str, Any]:
         "device": result.device,
         "notes": list(result.notes),
         "lesson": lesson.for_page(result),
+        "overview": _overview(result),
     }
 
 
@@ -54,7 +55,12 @@ def pack(array: np.ndarray) -> dict[str, Any]:
 
 
 def pack_parameters(model: Model, request: Request) -> dict[str, Any]:
-    """What a request's head computes with, packed: weights (d_out, d_in), biases and the norm before it as rows."""
+    """`head_arrays`, packed."""
+    return {name: pack(array) for name, array in head_arrays(model, request).items()}
+
+
+def head_arrays(model: Model, request: Request) -> dict[str, np.ndarray]:
+    """What a request's head computes with: weights (d_out, d_in), biases and the norm before it as rows."""
     head, norm = model.head(request), model.norm(request)
     arrays = {}
     for name in ("W_query", "W_key", "W_value"):
@@ -65,13 +71,13 @@ def pack_parameters(model: Model, request: Request) -> dict[str, Any]:
     if norm is not None:
         arrays |= {"norm_gain": norm.weight[None], "norm_bias": norm.bias[None]}
         arrays["norm_epsilon"] = torch.tensor([[norm.eps]])
-    return {name: pack(array.detach().numpy()) for name, array in arrays.items()}
+    return {name: array.detach().numpy() for name, array in arrays.items()}
 
 
 def parameters_key(result: Result) -> str:
     """The same for all runs that use the same weights, so that a page fetches those once."""
     r = result.request
-    return json.dumps([r.model, r.layer, r.head, r.checkpoint, r.d_model, r.d_head, r.seed, r.qkv_bias])
+    return json.dumps([result.model.name, r.layer, r.head, r.checkpoint, r.d_model, r.d_head, r.seed, r.qkv_bias])
 
 
 def _bits(mask: np.ndarray) -> str:
@@ -98,3 +104,24 @@ def _guess(result: Result) -> dict[str, Any] | None:
         return None
     guess = asdict(result.guess)
     return guess | {"names": [label.removeprefix("␣") or label for label in guess["labels"]]}
+
+
+def _overview(result: Result) -> dict[str, Any] | None:
+    """All heads of a large model in small: pictures as bytes (0 … 255 for 0 … 1), to look at and never to read off."""
+    seen = result.overview
+    if seen is None:
+        return None
+    layers, heads, size, _ = seen.pictures.shape
+    return {
+        "key": result.model.shared(result.request).query(),  # the same while the pictures are
+        "layers": layers,
+        "heads": heads,
+        "size": size,  # numbers along a picture's edge
+        "block": seen.block,  # tokens along a number's edge
+        "tokens": seen.tokens,
+        "pictures": b64encode(seen.pictures).decode(),  # (layers, heads, size, size), row = query
+        "labels": seen.labels(),  # by layer and head: {"kind", "share"}
+        "kinds": {name: {"title": title, "words": words} for name, (title, words) in overview.KINDS.items()},
+        "threshold": overview.THRESHOLD,
+        "note": overview.note(seen),
+    }

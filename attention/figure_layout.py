@@ -139,7 +139,7 @@ def _foot(page: Page, margin: float) -> None:
         x -= 2 * u
         page.swatch(x, y - 0.85 * u, 1.5 * u, 1.1 * u, mark)
         x -= 1.2 * u
-    run = f"{request.model} · layer {request.layer}, head {request.head} · {lesson.MASK_TITLES[request.mask]}"
+    run = f"{page.result.model.name} · layer {request.layer}, head {request.head} · {lesson.MASK_TITLES[request.mask]}"
     page.text(margin, y, page.fit(run, x - margin, 0.85 * page.f), 0.85, "muted")
 
 

@@ -55,7 +55,8 @@ MATRICES = {
         Matrix("position", "p", "position", "token", "dimension", "given"),
         Matrix("earlier", "c₀", "written by the first layer", "token", "dimension", "given"),
         Matrix("earlier_weights", "weights₁", "weights of the first layer", "query", "key", "given", unit=True),
-        Matrix("r", "r", "residual stream", "token", "dimension", "add", ("embedding", "position", "earlier")),
+        Matrix("before", "h", "written by the layers before", "token", "dimension", "given"),
+        Matrix("r", "r", "residual stream", "token", "dimension", "add", ("embedding", "position", "earlier", "before")),
         Matrix("x", "x", "input", "token", "dimension", "given"),
         Matrix("W_query", "W_query", "query weights", "dimension", "dimension", "given", role="query"),
         Matrix("W_key", "W_key", "key weights", "dimension", "dimension", "given", role="key"),
@@ -71,7 +72,7 @@ MATRICES = {
     )
 }
 
-SOURCES = ("embedding", "position", "earlier", "earlier_weights", "r")  # there only if the model has them
+SOURCES = ("embedding", "position", "earlier", "earlier_weights", "before", "r")  # there only if the model has them
 X_OPERANDS = {"given": (), "add": ("embedding", "position"), "norm": ("r",)}
 
 
@@ -212,7 +213,7 @@ def words(step: Step, result: Result) -> tuple[str, str]:
     sentence, formula = step.words, step.formula
     if request.mask != "causal" and step.name in ("masked", "weights"):
         sentence, formula = _OTHER_MASKS[request.mask][slice(0, 2) if step.name == "masked" else slice(2, 4)]
-    if step.name == "qk" and request.qkv_bias:
+    if step.name == "qk" and result.model.head(request).W_query.bias is not None:
         formula = formula.replace("W_queryᵀ", "W_queryᵀ + b_query").replace("W_keyᵀ", "W_keyᵀ + b_key")
     if step.name == "scaled" and not request.scale:
         sentence, formula = "Scaling is off: the scores go on as they are.", "scaled = scores"
@@ -229,6 +230,7 @@ def words(step: Step, result: Result) -> tuple[str, str]:
         sentence = (
             "Each token becomes a row of numbers: its embedding plus its position"
             + (", plus what the first layer wrote" if "earlier" in result.sources else "")
+            + (", plus all that the layers before wrote" if "before" in result.sources else "")
             + ". The head reads this stream r after a layer norm: x = norm(r)."
         )
         formula = (
@@ -239,9 +241,18 @@ def words(step: Step, result: Result) -> tuple[str, str]:
         if request.head_off:
             sentence = "The head is left out: the model guesses from what the token carried without it."
             formula = formula.replace("r + context", "r")
+        if joint := result.model.joint(request):
+            formula = " → ".join((*joint, "+ r", *result.model.path(request)))
+            if not request.head_off:
+                formula = f"context and {formula}"
+                sentence = (
+                    f"This head's context is one part among many: {joint[0]} and further steps stand between it and "
+                    "the guess of the whole model."
+                )
     if step.name == "next" and result.guess is None:
         sentence = (
-            f"The {request.model} model ends at the context: it has no output layer, so there is nothing to guess with."
+            f"The {result.model.name} model ends at the context: it has no output layer, "
+            "so there is nothing to guess with."
         )
         formula = "context → (no output layer)"
     T, d_in, d_out = len(result.tokens), result.trace.x.shape[-1], result.trace.q.shape[-1]
@@ -273,5 +284,6 @@ def for_page(result: Result) -> dict[str, Any]:
         "axes": {"query": QUERY_AXIS, "key": KEY_AXIS, "token": "token", "dimension": "dimension"},
         "masks": MASK_TITLES,
         "order_note": ORDER_NOTE,
+        "joint": result.model.joint(result.request),
         "path": result.model.path(result.request),
     }

@@ -32,7 +32,7 @@ class Request:
     """
 
     sentence: str
-    model: str = models.DEFAULT
+    model: str | models.Model = models.DEFAULT  # by name; a Model itself for a head of one's own
     layer: int | None = None
     head: int | None = None
     tokenizer: str = "auto"
@@ -58,10 +58,11 @@ class Request:
         sentence, note = _sentence(self.sentence)
         put("sentence", sentence)
         put("notes", (note,) if note else ())
-        _choice("model", self.model, models.NAMES)
-        model = models.get(self.model)
-        put("layer", _index("layer", self.layer, model.own_choice[0], model.layers, self.model))
-        put("head", _index("head", self.head, model.own_choice[1], model.heads, self.model))
+        if not isinstance(self.model, models.Model):
+            _choice("model", self.model, models.NAMES)
+        model = self.source
+        put("layer", _index("layer", self.layer, model.own_choice[0], model.layers, model.name))
+        put("head", _index("head", self.head, model.own_choice[1], model.heads, model.name))
         self._refuse_foreign_options(model)
         tokenizer = model.tokenizers[0] if _same(self.tokenizer, "auto") else self.tokenizer
         put("tokenizer", _choice("tokenizer", tokenizer, model.tokenizers, "auto"))
@@ -80,6 +81,11 @@ class Request:
             put("checkpoint", _whole("checkpoint", self.checkpoint, 0, MAX_SEED))
             _choice("checkpoint", self.checkpoint, model.checkpoints)
         put("edits", _edits(self.edits))
+
+    @property
+    def source(self) -> models.Model:
+        """The model itself."""
+        return self.model if isinstance(self.model, models.Model) else models.get(self.model)
 
     def _refuse_foreign_options(self, model: models.Model) -> None:
         for f in fields(self):
@@ -100,12 +106,12 @@ class Request:
     def settings(self) -> dict[str, Any]:
         """The whole request as plain data, defaults filled in: the arguments that give it again."""
         result = {f.name: getattr(self, f.name) for f in fields(self) if f.init}
-        return result | {"edits": [list(edit) for edit in self.edits]}
+        return result | {"model": self.source.name, "edits": [list(edit) for edit in self.edits]}
 
     def query(self) -> str:
         """The request as a URL query, defaults left out: form-encoded, `true`/`false`, edits as JSON."""
         plain = Request("x", self.model)
-        pairs = [("sentence", self.sentence)] + [("model", self.model)] * (self.model != models.DEFAULT)
+        pairs = [("sentence", self.sentence)] + [("model", self.source.name)] * (self.model != models.DEFAULT)
         for name, value in self.settings().items():
             if name not in ("sentence", "model") and getattr(self, name) != getattr(plain, name):
                 pairs.append((name, value if isinstance(value, str) else json.dumps(value)))
