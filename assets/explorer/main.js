@@ -6,11 +6,13 @@
 //   host   {ask(settings): the visitor wants another run, parameters(query): Promise of packed weights,
 //           address(query, own) → URL to share, remember(query, own): the address bar may follow}; each may be missing
 
-import { arithmeticPart, lessonPart } from "./panel.js";
+import { arithmeticPart, differencePart, lessonPart } from "./panel.js";
 import { chips } from "./chips.js";
+import { compareBar, comparable, difference, explainDifference, whatChanged } from "./compare.js";
 import { palette } from "./colour.js";
 import { h, put } from "./dom.js";
 import { cellOf, move, selectCell, sources, START, suggestion } from "./focus.js";
+import { frame, tokenTable } from "./frame.js";
 import { guessPart } from "./guess.js";
 import { percent } from "./numbers.js";
 import { unpack, unpackTensors } from "./payload.js";
@@ -24,13 +26,13 @@ const BESIDE = 9; // tokens: up to so many leave room for the examples beside th
 export function mount(place, host = {}, root = place) {
   const part = frame();
   place.replaceChildren(part.all);
-  const state = { run: null, step: "weights", pinned: null, hover: null, tensor: null, guess: 0, views: {}, parameters: new Map() };
+  const state = { run: null, step: "weights", pinned: null, hover: null, tensor: null, guess: 0, kept: null, mode: "B", views: {}, parameters: new Map() };
   let painted = 0;
 
   const theme = () => (document.body.classList.contains("dark") || root.dataset.theme === "dark" ? "dark" : "light");
   const selection = () => state.pinned ?? suggestion(state.run);
   const declared = (tensor) => state.run.lesson.matrices[tensor];
-  const shape = (tensor) => state.run.tensors[tensor];
+  const shape = (tensor) => drawn().tensors[tensor];
   const position = () => state.run.lesson.steps.findIndex((step) => step.name === state.step);
 
   /** A value from the host: a payload to paint, with {message} to say; {message} alone leaves what is there. */
@@ -43,6 +45,7 @@ export function mount(place, host = {}, root = place) {
     }
     const before = state.run;
     state.run = unpack(value);
+    state.mode = state.kept && comparable(state.kept, state.run) ? state.mode : "B";
     state.hover = null;
     state.guess = 0;
     if (value.open?.step) state.step = value.open.step;
@@ -69,6 +72,23 @@ export function mount(place, host = {}, root = place) {
   }
 
   const resultOf = (step) => state.run.steps[step].shows.at(-1) ?? null;
+
+  /** What is drawn: the run on screen, or while comparing the kept one, or the difference of the two. */
+  function drawn() {
+    if (state.mode === "B" || !state.kept) return state.run;
+    return state.mode === "A" ? state.kept : difference(state.kept, state.run);
+  }
+
+  function keep(run) {
+    state.kept = run;
+    state.mode = "B";
+    paintStep();
+  }
+
+  function compareAs(mode) {
+    state.mode = mode;
+    paintStep();
+  }
 
   // --- painting ---
 
@@ -133,8 +153,11 @@ export function mount(place, host = {}, root = place) {
   }
 
   function paintStep() {
-    const { run } = state;
+    const run = drawn();
     const step = run.steps[state.step];
+    compareBar(part.compare, state.kept, state.run, state.mode, compareAs, keep);
+    part.changed.textContent = state.kept ? whatChanged(state.kept, state.run) : "";
+    part.changed.hidden = !state.kept;
     if (!step.shows.includes(state.tensor)) state.tensor = resultOf(state.step);
     for (const button of part.rail.children) {
       const here = button.dataset.step === state.step;
@@ -161,8 +184,10 @@ export function mount(place, host = {}, root = place) {
 
   /** Everything that follows the selected cell: outlines, chips, arithmetic. */
   function light() {
-    const { run, views } = state;
+    const { views } = state;
+    const run = drawn();
     const at = current();
+    if (at && !(at.tensor in run.tensors)) return;
     const rules = at ? sources(declared(at.tensor), at.row, at.column) : {};
     const css = getComputedStyle(part.all);
     for (const [tensor, view] of Object.entries(views)) {
@@ -185,7 +210,13 @@ export function mount(place, host = {}, root = place) {
     const region = part.arithmetic;
     const guessing = state.step === "next" && run.guess ? { guess: state.guess } : null;
     const cell = at ? { tensor: at.tensor, row: at.row, column: at.column } : guessing;
-    arithmeticPart(region, run, knownParameters(), cell, jump, fetchParameters, host.ask ? edit : null, host.ask ? lookInto : null);
+    if (state.mode === "D" && at) {
+      const told = explainDifference(state.kept, state.run, at.tensor, at.row, at.column);
+      differencePart(region, run, at, told);
+      return;
+    }
+    const mayAsk = host.ask && state.mode === "B";
+    arithmeticPart(region, run, knownParameters(), cell, jump, fetchParameters, mayAsk ? edit : null, mayAsk ? lookInto : null);
   }
 
   function mark(kind, index) {
@@ -332,60 +363,4 @@ export function mount(place, host = {}, root = place) {
   new MutationObserver(() => state.run && paintStep()).observe(document.body, { attributeFilter: ["class"] });
 
   return { show };
-}
-
-function tokenTable(host, run) {
-  const head = ["position", "token", "id", "characters"];
-  const row = (token, i) => [i, token.label, token.id < 0 ? "padding" : token.id, `${token.start}–${token.end}`];
-  host.replaceChildren(
-    h(
-      "div.ax-scroll",
-      { tabindex: 0, role: "region", "aria-label": "tokens" },
-      h(
-        "table.ax-tokens",
-        {},
-        h("thead", {}, h("tr", {}, head.map((name) => h("th", { scope: "col" }, name)))),
-        h("tbody", {}, run.tokens.map((token, i) => h("tr", {}, row(token, i).map((text) => h("td", { dir: "auto" }, text))))),
-      ),
-    ),
-  );
-}
-
-/** The fixed skeleton that runs are painted into. */
-function frame() {
-  const part = {
-    message: h("p.ax-message", { role: "alert", hidden: true }),
-    headline: h("h2.ax-headline", { dir: "auto" }),
-    guess: h("div.ax-guess", { hidden: true }),
-    model: h("p.ax-model"),
-    notes: h("ul.ax-notes"),
-    chips: h("div.ax-chips-host"),
-    rail: h("nav.ax-rail", { "aria-label": "steps" }),
-    stage: h("div.ax-stage"),
-    table: h("div"),
-    lesson: h("div.ax-lesson"),
-    arithmetic: h("div", { id: "arithmetic", "aria-live": "polite", role: "region", "aria-label": "arithmetic of the selected cell" }),
-    plane: h("div"),
-    whatIf: h("div.ax-what-if"),
-    examples: h("div.ax-examples", { role: "group", "aria-label": "examples" }),
-    learn: h("div.ax-learning", { hidden: true }),
-    back: h("button.ax-nav", { type: "button" }, "‹ Back"),
-    next: h("button.ax-nav.ax-primary", { type: "button" }, "Next ›"),
-    count: h("span.ax-count"),
-    link: h("button.ax-nav.ax-quiet", { type: "button" }, "Copy link"),
-  };
-  part.panel = h("div.ax-panel", {}, part.lesson, part.arithmetic, part.plane, part.whatIf);
-  part.row = h("div.ax-row", {}, part.chips, h("div.ax-side", {}, part.examples, part.learn));
-  part.all = h(
-    "div.ax",
-    {},
-    part.message,
-    h("div.ax-top", {}, part.headline, part.guess),
-    part.notes,
-    part.row,
-    part.rail,
-    h("div.ax-main", {}, h("div.ax-left", {}, part.stage, part.table), part.panel),
-    h("div.ax-bottom", {}, part.back, part.count, part.model, h("span.ax-right", {}, part.link, part.next)),
-  );
-  return part;
 }

@@ -1,7 +1,7 @@
 // The panel beside the stage: what the step does, in words and as a formula, and the selected cell taken apart.
 
 import { h, put } from "./dom.js";
-import { explain, explainGuess } from "./arithmetic.js";
+import { explain, explainGuess, titleOf } from "./arithmetic.js";
 
 /** Fills `host` with the step's sentence, formula and notice. */
 export function lessonPart(host, run, step) {
@@ -39,6 +39,12 @@ export function arithmeticPart(region, run, parameters, at, onJump, fetchParamet
     onLayer && run.model.layers === 2 ? otherLayer(run, at, onLayer) : null,
     onEdit && ["scores", "weights"].includes(tensor) ? change(run, at, onEdit) : null,
   );
+}
+
+/** The same for a cell of the difference of two runs. */
+export function differencePart(region, run, { tensor, row, column }, told) {
+  const declared = run.lesson.matrices[tensor];
+  put(region, toldPart({ ...told, title: titleOf(run, declared, row, column), symbol: declared.symbol }, false));
 }
 
 /** Title and result, the lines, bars, the folded table, and what else there is to say. */

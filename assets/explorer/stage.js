@@ -114,6 +114,7 @@ function square(build) {
   const { run, step, sizes, shape } = build;
   const T = shape.T;
   const made = view(build, step, { width: sizes.cell, height: sizes.cell });
+  const summed = step === "weights" && made.unit && sizes.sums; // a difference of two runs has no sums to show
   const faint = step !== "scores";
   const parts = [];
   const corner = [];
@@ -127,7 +128,7 @@ function square(build) {
     style: { gridArea: "sums", width: `${sizes.sums}px` },
     "aria-hidden": "true",
   });
-  if (step === "weights" && sizes.sums) {
+  if (summed) {
     for (let row = 0; row < T; row++) {
       const total = run.tensors.weights.row(row).reduce((a, b) => a + b, 0);
       bars.append(h("span", { style: { height: `${sizes.cell}px` } }, print(total, 2).text));
@@ -139,7 +140,7 @@ function square(build) {
     cell("axis-k", h("span.ax-axis", {}, `${run.lesson.axes.key} →`)),
     h("div.ax-corner", { style: { gridArea: "corner" } }, corner, h("span.ax-axis", {}, `${run.lesson.axes.query} ↓`)),
     cell("columns", columnLabels(build, sizes.cell)),
-    cell("axis-sums", step === "weights" && sizes.sums ? h("span.ax-axis", {}, "sum") : ""),
+    cell("axis-sums", summed ? h("span.ax-axis", {}, "sum") : ""),
     cell("rows", rowLabels(build, sizes.cell, run.lesson.axes.query)),
     ...parts,
     cell("result", made.host),

@@ -1,0 +1,99 @@
+// Two runs side by side: the one that was kept (A), the one on screen (B), and what lies between them. Pure but for the bar.
+
+import { h, put } from "./dom.js";
+import { Matrix } from "./payload.js";
+import { operand, print, relation } from "./numbers.js";
+
+const WORDS = {
+  sentence: "sentence",
+  model: "model",
+  layer: "layer",
+  head: "head",
+  tokenizer: "tokenizer",
+  mask: "mask",
+  scale: "scaling",
+  pad_to: "padding",
+  pad_side: "side of the padding",
+  dropout: "dropout",
+  head_off: "head",
+  edits: "edited numbers",
+  checkpoint: "training",
+  d_model: "size of x",
+  d_head: "size of q and k",
+  seed: "seed",
+  qkv_bias: "bias",
+  positions: "positions",
+};
+
+/** Whether a number of A and one of B in the same place speak of the same thing: the same tokens in the same order. */
+export function comparable(a, b) {
+  const key = (run) => JSON.stringify(run.tokens.map((token) => [token.text, token.real]));
+  return key(a) === key(b);
+}
+
+/** B − A as a run of its own: differences of all tensors of one shape, on signed scales. −∞ − −∞ counts as 0. */
+export function difference(a, b) {
+  const tensors = {};
+  for (const [name, matrix] of Object.entries(b.tensors)) {
+    const other = a.tensors[name];
+    if (!other || other.rows !== matrix.rows || other.columns !== matrix.columns) continue;
+    const data = matrix.data.map((value, i) => (value === other.data[i] ? 0 : value - other.data[i]));
+    tensors[name] = new Matrix(name, matrix.rows, matrix.columns, data);
+  }
+  const matrices = Object.fromEntries(Object.entries(b.lesson.matrices).map(([name, m]) => [name, { ...m, unit: false }]));
+  return { ...b, tensors, lesson: { ...b.lesson, matrices } };
+}
+
+/** Where a tensor changed most: {row, column, from, to}, null where it did not change or cannot be compared. */
+export function largestChange(a, b, tensor) {
+  const [from, to] = [a.tensors[tensor], b.tensors[tensor]];
+  if (!from || !to || from.rows !== to.rows || from.columns !== to.columns) return null;
+  let [at, most] = [-1, 0];
+  to.data.forEach((value, i) => {
+    const gap = value === from.data[i] ? 0 : Math.abs(value - from.data[i]);
+    if (gap > most) [at, most] = [i, gap];
+  });
+  if (at < 0) return null;
+  return { row: Math.floor(at / to.columns), column: at % to.columns, from: from.data[at], to: to.data[at] };
+}
+
+/** One sentence: what was changed, and what moved most for it. */
+export function whatChanged(a, b) {
+  const changed = Object.keys(WORDS).filter((name) => JSON.stringify(a.settings[name]) !== JSON.stringify(b.settings[name]));
+  const words = [...new Set(changed.map((name) => WORDS[name]))];
+  if (!words.length) return "A and B are the same run. Change something.";
+  const cause = words.length === 1 ? `Only the ${words[0]} changed` : `Changed: ${words.join(", ")}`;
+  if (!comparable(a, b)) return `${cause}; the tokens differ, so no number stands beside its own.`;
+  const move = largestChange(a, b, "weights");
+  if (!move) return `${cause}; every weight stayed as it was.`;
+  const [from, to] = [print(move.from, 2).text, print(move.to, 2).text];
+  return `${cause}; largest move: ${b.names[move.row]} looking at ${b.names[move.column]}, ${from} → ${to}.`;
+}
+
+/** A cell of B − A taken apart. */
+export function explainDifference(a, b, tensor, row, column) {
+  const [from, to] = [a, b].map((run) => print(run.tensors[tensor].at(row, column)));
+  const same = from.value === to.value;
+  const result = print(same ? 0 : b.tensors[tensor].at(row, column) - a.tensors[tensor].at(row, column));
+  const computed = same ? 0 : to.value - from.value;
+  return {
+    result,
+    lines: ["B − A", `= ${to.text} − ${operand(from)}`, `${relation(computed, result)} ${result.text}`],
+  };
+}
+
+/** The bar that keeps a run and switches between A, B and B − A. mode: "A", "B" or "D"; onMode(mode), onKeep(run or null). */
+export function compareBar(host, kept, run, mode, onMode, onKeep) {
+  if (!kept) {
+    put(host, h("button.ax-nav.ax-quiet", { type: "button", onclick: () => onKeep(run) }, "Keep to compare"));
+    return;
+  }
+  const able = comparable(kept, run);
+  const tab = (name, text) =>
+    h("button.ax-tab", { type: "button", "aria-pressed": String(mode === name), disabled: name === "D" && !able, onclick: () => onMode(name) }, text);
+  put(
+    host,
+    h("span.ax-tabs", { role: "group", "aria-label": "compare" }, tab("A", "A"), tab("B", "B"), tab("D", "B − A")),
+    h("button.ax-nav.ax-quiet", { type: "button", onclick: () => onKeep(null) }, "Forget A"),
+  );
+}
