@@ -3,20 +3,24 @@
 The page's settings are ordinary components, one a field of Request; the explorer paints results and asks for others.
 """
 
+import contextlib
 import inspect
 import json
 import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import fields
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import gradio as gr
 
-from . import compute, export, figures, lesson, models
+from . import compute, figures, lesson, models
+from . import export as exports
 from .explorer import ASSETS, pack_parameters, payload
 from .module import MASK_MODES
+from .request import ARGUMENTS as MEANINGS
 from .request import MAX_CHARACTERS, MAX_SEED, MAX_SIZE, Request
 
 MAX_API_TOKENS = 256  # `/attend` answers in JSON, which grows with the square of the tokens
@@ -61,15 +65,16 @@ def _escape(message: str) -> str:
     return message.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")  # clients may render it as HTML
 
 
-def endpoint(answer: Callable, returns: type, **extra: tuple[type, Any]) -> Callable:
-    """A function for gr.api whose arguments are the fields of Request and then `extra` {name: (type, default)}.
+def endpoint(answer: Callable, returns: type, **extra: tuple[type, Any, str]) -> Callable:
+    """A function for gr.api whose arguments are the fields of Request, then `extra` {name: (type, default, meaning)}.
 
-    answer(request, **extra) gives the result; ValueErrors become one-sentence errors at the client.
+    answer(request, **extra) gives the result; ValueErrors become one-sentence errors at the client. Its docstring tells
+    clients and agents what it does, and what each argument means.
     """
 
     def call(*args, **kwargs):
         given = signature.bind(*args, **kwargs).arguments
-        more = {name: given.pop(name, default) for name, (_, default) in extra.items()}
+        more = {name: given.pop(name, default) for name, (_, default, _) in extra.items()}
         try:
             return answer(Request(**given), **more)
         except ValueError as error:
@@ -81,11 +86,13 @@ def endpoint(answer: Callable, returns: type, **extra: tuple[type, Any]) -> Call
     parameters += [
         inspect.Parameter(name, kind, default=defaults[name], annotation=ARGUMENT_TYPES[name]) for name in ARGUMENTS[1:]
     ]
-    parameters += [inspect.Parameter(n, kind, default=d, annotation=t) for n, (t, d) in extra.items()]
+    parameters += [inspect.Parameter(n, kind, default=d, annotation=t) for n, (t, d, _) in extra.items()]
     signature = inspect.Signature(parameters, return_annotation=returns)
     call.__signature__ = signature
     call.__annotations__ = {p.name: p.annotation for p in parameters} | {"return": returns}
-    call.__doc__, call.__name__ = answer.__doc__, answer.__name__
+    meanings = {name: MEANINGS[name] for name in ARGUMENTS} | {name: meaning for name, (*_, meaning) in extra.items()}
+    told = "".join(f"\n    {name}: {meaning}" for name, meaning in meanings.items())
+    call.__doc__, call.__name__ = f"{inspect.getdoc(answer)}\n\nArgs:{told}", answer.__name__
     return call
 
 
@@ -100,25 +107,36 @@ def attend(request: Request) -> dict:
             f"The sentence has {len(tokens):,} tokens, but /attend answers for at most {MAX_API_TOKENS}; "
             "/export gives the same numbers as a file."
         )
-    return export.as_dict(compute.run(request))
+    return exports.as_dict(compute.run(request))
 
 
 def tokenize(request: Request) -> dict:
     """Cut a sentence into the model's tokens, without computing anything else."""
-    return {"tokens": export.token_dicts(compute.tokenize(request)), "notes": list(request.notes)}
+    return {"tokens": exports.token_dicts(compute.tokenize(request)), "notes": list(request.notes)}
 
 
 def figure(request: Request, step: str, format: str, theme: str, size: str, dpi: int) -> gr.FileData:
-    """Draw one step, or all of them, as an image file. step: a step's name or "all". format: png, svg or pdf."""
+    """Draw one step of the head's work on a sentence, or all of them, as an image file."""
     result = compute.run(request, gpu=False)
     data = figures.render(result, step, format, theme=theme, size=size, dpi=dpi)
     return gr.FileData(path=_file(f"attention-{step}.{format}", data), orig_name=f"attention-{step}.{format}")
 
 
+def export(request: Request, format: str) -> gr.FileData:
+    """Give a whole run as one file: every tensor, the tokens, the settings, for any length of sentence."""
+    result = compute.run(request, gpu=False)
+    data = exports.export(result, format)
+    name = exports.file_name(result, format)
+    return gr.FileData(path=_file(name, data), orig_name=name)
+
+
 def _file(name: str, data: bytes) -> str:
-    """A file of its own for `data` in Gradio's temporary folder, which ages it out."""
-    folder = tempfile.mkdtemp(dir=_folder())
-    path = Path(folder) / name
+    """A file of its own for `data` in Gradio's temporary folder, which ages it out; folders emptied so are swept up."""
+    for emptied in Path(_folder()).glob("attention-*"):
+        with contextlib.suppress(OSError):  # not empty, or somebody else was faster
+            if time.time() - emptied.stat().st_mtime > FILE_AGE:
+                emptied.rmdir()
+    path = Path(tempfile.mkdtemp(dir=_folder(), prefix="attention-")) / name
     path.write_bytes(data)
     return str(path)
 
@@ -251,6 +269,15 @@ def draw_sheet(*values: Any) -> tuple[Any, Any, str]:
     return gr.Image(files[0], visible=True), gr.Files(files, visible=True), ""
 
 
+def take_away(format: str, *values: Any) -> tuple[Any, str]:
+    """The run on the page as a file to download."""
+    try:
+        result = compute.run(_from_page(dict(zip(ARGUMENTS, values, strict=True))), gpu=False)
+    except ValueError as error:
+        return gr.skip(), str(error)
+    return gr.Files([_file(exports.file_name(result, format), exports.export(result, format))], visible=True), ""
+
+
 def _controls(request: Request) -> list[Any]:
     """The settings' components, brought to a request, those that the model lacks hidden."""
     model = models.get(request.model)
@@ -271,6 +298,7 @@ def _controls(request: Request) -> list[Any]:
     return updates
 
 
+EXPORTS = {"json": "JSON", "npz": "NumPy", "csv": "Tables", "py": "PyTorch program", "html": "Web page"}
 MODEL_CHOICES = [(models.get(name).title, name) for name in models.NAMES]
 CSS = [ASSETS / "explorer.css", ASSETS.parent / "page.css"]
 
@@ -356,7 +384,9 @@ def build() -> gr.Blocks:
             box["checkpoint"] = gr.Number(**at_start["checkpoint"], label="Training steps", precision=0)
             box["edits"] = gr.JSON(**at_start["edits"], visible=False)
         with gr.Accordion("Take it away", open=False, elem_id="take-away"):
-            draw = gr.Button("Draw the sheet of all steps", elem_id="draw-sheet")
+            with gr.Row():
+                draw = gr.Button("Draw the sheet of all steps", elem_id="draw-sheet", min_width=220)
+                takers = {f: gr.Button(title, elem_id=f"take-{f}", min_width=120) for f, title in EXPORTS.items()}
             trouble = gr.Markdown(visible=True, container=False)
             sheet = gr.Image(visible=False, label="All steps", type="filepath", elem_id="sheet", buttons=["fullscreen"])
             files = gr.Files(visible=False, label="Download", elem_id="sheet-files")
@@ -372,18 +402,22 @@ def build() -> gr.Blocks:
         explorer.typed(typed, settings, explorer, **live)
         explorer.ask(ask, None, everything, trigger_mode="always_last", concurrency_limit=CONCURRENCY, **quiet)
         draw.click(draw_sheet, settings, [sheet, files, trouble], api_visibility="private")
+        for format, button in takers.items():
+            button.click(partial(take_away, format), settings, [files, trouble], api_visibility="private")
         page.load(arrive, None, everything, **quiet)
 
         gr.api(endpoint(attend, dict), api_name="attend", concurrency_limit=CONCURRENCY)
         gr.api(endpoint(tokenize, dict), api_name="tokenize", concurrency_limit=CONCURRENCY)
         extra = {
-            "step": (str, "all"),
-            "format": (str, "png"),
-            "theme": (str, "light"),
-            "size": (str, "page"),
-            "dpi": (int, 150),
+            "step": (str, "all", f"{', '.join(figures.STEPS)}"),
+            "format": (str, "png", "png, svg or pdf"),
+            "theme": (str, "light", "light or dark"),
+            "size": (str, "page", "column, page or slide"),
+            "dpi": (int, 150, "dots an inch, for png"),
         }
         gr.api(endpoint(figure, gr.FileData, **extra), api_name="figure", concurrency_limit=2)
+        forms = "json, npz (numpy), csv (a zip of tables), py (a PyTorch program), html (a page that works offline)"
+        gr.api(endpoint(export, gr.FileData, format=(str, "json", forms)), api_name="export", concurrency_limit=2)
     return page.queue(max_size=QUEUE_SIZE, api_open=True)
 
 
@@ -394,4 +428,4 @@ def look() -> dict[str, Any]:
     theme = gr.themes.Base(
         primary_hue="blue", neutral_hue="slate", font=plain, font_mono=["ui-monospace", "Menlo", "monospace"]
     )
-    return {"theme": theme, "css_paths": CSS, "footer_links": ["api"]}
+    return {"theme": theme, "css_paths": CSS, "footer_links": ["api"], "mcp_server": True}

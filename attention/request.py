@@ -20,6 +20,27 @@ MAX_SEED = 2**32 - 1
 MAX_EDITS = 64
 MAX_EDIT = 1e6  # an edited number's size
 
+ARGUMENTS = {  # what each one means, for the shell, for agents, for whoever reads the API
+    "sentence": f"the text to look at, 1 to {MAX_CHARACTERS:,} characters",
+    "model": f"where embeddings and weights come from: {', '.join(models.NAMES)}",
+    "layer": "layer of the model, from 0; null for the model's own choice",
+    "head": "head of the layer, from 0; null for the model's own choice",
+    "tokenizer": "auto; the untrained model also takes words or characters",
+    "mask": "causal, none, after (zero after the softmax) or after_renormalised",
+    "scale": "divide the scores by the square root of d_out",
+    "pad_to": "pad with [PAD] to this many tokens; 0 for no padding",
+    "pad_side": "right or left",
+    "dropout": "share of the weights to drop, from 0 to below 1, drawn from seed",
+    "head_off": "leave this head's output out, to see what the guess owes to it",
+    "edits": "list of [tensor, row, column, value] for scores or weights: numbers to replace, the rest is recomputed",
+    "checkpoint": "training steps that the weights have seen; null for all",
+    "d_model": f"numbers a token, 1 to {MAX_SIZE}; untrained model only",
+    "d_head": f"numbers a query, 1 to {MAX_SIZE}; untrained model only",
+    "seed": f"0 to {MAX_SEED:,}: what random weights and dropout are drawn from",
+    "qkv_bias": "biases in the three projections; untrained model only",
+    "positions": "add positions to the embeddings; untrained model only",
+}
+
 MODEL_OPTIONS = ("tokenizer", "head_off", "checkpoint", "d_model", "d_head", "seed", "qkv_bias", "positions")
 
 

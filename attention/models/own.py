@@ -52,7 +52,7 @@ class Own(Model):
 
     @classmethod
     def of(cls, head: Any, x: Any = None) -> Own:
-        """From a module with `W_query`, `W_key`, `W_value`, or the path of a .safetensors file, which may hold x too."""
+        """From a module with `W_query`, `W_key`, `W_value`, or the path of a .safetensors file, which may hold x."""
         if isinstance(head, (str, Path)):
             weights = _read(Path(head))
             return cls(weights, weights.get("x") if x is None else x)
