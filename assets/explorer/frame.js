@@ -57,7 +57,7 @@ export function frame() {
     part.rail,
     part.changed,
     h("div.ax-main", {}, h("div.ax-left", {}, part.stage, part.table), part.panel),
-    h("div.ax-bottom", {}, part.back, part.count, part.model, h("span.ax-right", {}, part.compare, part.link, part.next)),
+    h("div.ax-bottom", {}, part.back, part.count, part.model, h("span.ax-right", {}, part.compare, part.link), part.next),
   );
   return part;
 }

@@ -36,7 +36,7 @@ export function arithmeticPart(region, run, parameters, at, onJump, fetchParamet
     region,
     toldPart({ ...told, lines, symbol: run.lesson.matrices[tensor].symbol }, open),
     chain(run, at, onJump),
-    onLayer && run.model.layers === 2 ? otherLayer(run, at, onLayer) : null,
+    onLayer && run.model.layers === 2 ? otherLayer(run, run.lesson.matrices[tensor], row, column, onLayer) : null,
     onEdit && ["scores", "weights"].includes(tensor) ? change(run, at, onEdit) : null,
   );
 }
@@ -72,11 +72,11 @@ function chain(run, { tensor, row, column }, onJump) {
 }
 
 /** From a key of the second layer to what the first layer wrote there, and back. */
-function otherLayer(run, { tensor, row, column }, onLayer) {
+function otherLayer(run, declared, row, column, onLayer) {
   const into = (layer, token, text) => h("button.ax-jump.ax-deeper", { type: "button", onclick: () => onLayer(layer, token) }, text);
   if (run.settings.layer === 1) {
-    const token = run.lesson.matrices[tensor].columns === "key" ? column : row;
-    return into(0, token, `What is in ${run.names[token]}'s key? Look into the first layer`);
+    const token = declared.columns === "key" ? column : declared.rows === "key" ? row : null;
+    return token === null ? null : into(0, token, `What is in ${run.names[token]}'s key? Look into the first layer`);
   }
   const last = run.tokens.reduce((at, token, i) => (token.real ? i : at), 0);
   return into(1, last, "Back to the second layer");
