@@ -68,7 +68,7 @@ def sent(**arguments):
 def test_the_endpoints_and_their_arguments_stay_what_was_published(client):
     listing = client.view_api(return_format="dict", print_info=False)
     found = listing["named_endpoints"]
-    assert set(found) | {"/export"} == set(ENDPOINTS)
+    assert set(found) == set(ENDPOINTS)
     assert not listing["unnamed_endpoints"]
     for name, endpoint in found.items():
         published = {
@@ -240,9 +240,10 @@ WRONG = {
     "qkv_bias": NOT_FLAGS,
     "positions": NOT_FLAGS,
 }  # fmt: skip
+NO_FORMATS = [*NOT_NAMES, "exe", "PNG"]
 WRONG_EXTRA = {
     "step": [*NOT_NAMES, "W_query"],
-    "format": [*NOT_NAMES, "exe", "PNG"],
+    "format": NO_FORMATS,
     "theme": NOT_NAMES,
     "size": NOT_NAMES,
     "dpi": [*NOT_NUMBERS, 0, -5, 1e9],
@@ -273,6 +274,11 @@ def test_a_wrong_value_gets_one_sentence_and_the_next_request_works(server, argu
 def test_a_wrong_value_for_a_figure_gets_one_sentence(server, argument):
     for value in WRONG_EXTRA[argument]:
         assert refused(server.url, "figure", sentence="hi", model="untrained", **{argument: value})
+
+
+def test_a_wrong_format_for_an_export_gets_one_sentence(server):
+    for value in NO_FORMATS:
+        assert refused(server.url, "export", sentence="hi", model="untrained", format=value)
 
 
 def test_an_option_that_a_model_lacks_is_refused_naming_the_models_that_have_it(server):
@@ -315,7 +321,7 @@ def test_hostile_sentences_come_back_character_for_character(server, model):
 
 def test_what_is_no_sentence_is_refused_and_says_what_to_do(server):
     for case in HARD["refused"]:
-        for endpoint in ("attend", "tokenize", "figure"):
+        for endpoint in ("attend", "tokenize", "figure", "export"):
             with pytest.raises(Refused, match="Type a sentence first"):
                 call(server.url, endpoint, sent(sentence=case["text"]))
 
@@ -336,6 +342,32 @@ def test_figures_can_be_downloaded_in_every_format(client):
     assert ElementTree.fromstring(files["svg"].read_bytes()).tag.endswith("svg")
     assert files["pdf"].read_bytes().startswith(b"%PDF-")
     assert all(path.suffix == f".{format}" for format, path in files.items())
+
+
+def test_exports_can_be_downloaded_in_every_format_under_a_name_that_says_what_it_is(client):
+    asked = {"sentence": "one <step>", "model": "untrained"}
+    for format, suffix in export.SUFFIXES.items():
+        path = Path(client.predict(**asked, format=format, api_name="/export"))
+        assert path.name == f"attention-one-step.{suffix}"
+        assert path.read_bytes() == export.export(attend(**asked), format)
+
+
+def test_an_export_has_no_limit_but_the_context(server):
+    many = {"sentence": "ab" * 128 + "c", "model": "untrained", "tokenizer": "characters"}
+    data = fetch(call(server.url, "export", **many)["url"])[1]
+    assert len(json.loads(data)["tensors"]["weights"]) == 257
+
+
+def test_eight_exports_at_once_are_never_mixed(server):
+    asked = [
+        {"sentence": f"the cat {i} saw", "model": "untrained", "seed": i, "format": format}
+        for i, format in enumerate([*export.FORMATS, "json", "npz", "csv"])
+    ]
+    with ThreadPoolExecutor(8) as pool:
+        files = list(pool.map(lambda arguments: call(server.url, "export", **arguments), asked))
+    for arguments, file in zip(asked, files, strict=True):
+        wanted = {name: value for name, value in arguments.items() if name != "format"}
+        assert fetch(file["url"])[1] == export.export(attend(**wanted), arguments["format"])
 
 
 def test_every_step_has_a_figure_of_its_own(server):
