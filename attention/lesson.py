@@ -56,7 +56,9 @@ MATRICES = {
         Matrix("earlier", "c₀", "written by the first layer", "token", "dimension", "given"),
         Matrix("earlier_weights", "weights₁", "weights of the first layer", "query", "key", "given", unit=True),
         Matrix("before", "h", "written by the layers before", "token", "dimension", "given"),
-        Matrix("r", "r", "residual stream", "token", "dimension", "add", ("embedding", "position", "earlier", "before")),
+        Matrix(
+            "r", "r", "residual stream", "token", "dimension", "add", ("embedding", "position", "earlier", "before")
+        ),
         Matrix("x", "x", "input", "token", "dimension", "given"),
         Matrix("W_query", "W_query", "query weights", "dimension", "dimension", "given", role="query"),
         Matrix("W_key", "W_key", "key weights", "dimension", "dimension", "given", role="key"),

@@ -50,8 +50,11 @@ def headline(result: Result) -> str:
     start = names[row]
     if result.request.head_off:
         return f"This head is left out: what {names[row]} looks at does not reach the guess."
-    if result.guess:  # only the last layer's head speaks to the guess directly
-        last = result.request.layer == result.model.layers - 1
+    model, request = result.model, result.request
+    if result.guess and model.heads > 1:
+        start = f"In layer {request.layer + 1}, head {request.head + 1}, {names[row]}"
+    elif result.guess:  # only the last layer's head speaks to the guess directly
+        last = request.layer == model.layers - 1
         start = f"{'To guess the next word' if last else 'In the first layer'}, {names[row]}"
     share = float(weights[key])
     if share <= 0:

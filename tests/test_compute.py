@@ -16,6 +16,7 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 
 from attention import Request, attend, compute, models
+from attention.cache import Cache
 from attention.module import MASK_MODES
 from attention.trace import TENSORS
 
@@ -280,7 +281,7 @@ def test_the_cache_is_bounded_in_bytes_and_drops_the_least_used():
     results = [fresh(Request("a b c d", "untrained", seed=seed)) for seed in range(20)]
     size = results[0].nbytes
     assert size >= sum(results[0][name].nbytes for name in TENSORS)
-    cache = compute._Cache(limit=5 * size)
+    cache = Cache(limit=5 * size)
     for seed, result in enumerate(results):
         cache.put((result.request, True), result)
         assert cache.size == sum(r.nbytes for r in cache.entries.values()) <= cache.limit

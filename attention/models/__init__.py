@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, ClassVar
 
+import numpy as np
 import torch
 import torch.nn as nn
 from torch import Tensor
@@ -22,8 +23,9 @@ from ..trace import Trace
 
 if TYPE_CHECKING:
     from ..compute import Request
+    from ..overview import Overview
 
-NAMES = ("textbook", "untrained")
+NAMES = ("textbook", "untrained", "gpt2")
 DEFAULT = "untrained"
 
 
@@ -44,8 +46,25 @@ class Pass:
     """One run of a model: the trace of the chosen head, what x was made from, and the guess where there is one."""
 
     trace: Trace
-    sources: dict[str, Tensor] = field(default_factory=dict)  # (T, d_in) each, CPU: what x was made from, by name
+    sources: dict[str, Tensor] = field(default_factory=dict)  # CPU, by name: what x was made from, what the guess reads
     guess: Guess | None = None
+    overview: Overview | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Reading:
+    """One pass of a whole model over a sentence, from which any of its heads is computed. Plain data, on the CPU."""
+
+    device: str  # where it was computed
+    stream: np.ndarray  # (layers, T, C) the residual stream that enters each layer, before the layer norm
+    final: np.ndarray  # (1, C) what the output layer read
+    ids: np.ndarray  # of the guesses
+    guess: Guess
+    overview: Overview
+
+    @property
+    def nbytes(self) -> int:
+        return self.stream.nbytes + self.final.nbytes + self.ids.nbytes + self.overview.nbytes
 
 
 class Model:
@@ -62,6 +81,7 @@ class Model:
     tokenizers: ClassVar[tuple[str, ...]]  # the first is what "auto" means; one alone cannot be chosen
     options: ClassVar[frozenset[str]] = frozenset()  # the arguments, beyond those all models have, that it takes
     live: ClassVar[bool] = True  # quick enough on the CPU to answer while someone types
+    gpu_seconds: ClassVar[int] = 3  # to ask for: quota is checked against what is requested, not what is used
     digits: ClassVar[int] = 2  # the most decimals in a cell
     examples: ClassVar[tuple[str, ...]] = ()  # further sentences worth a try
     checkpoints: tuple[int, ...] = ()  # training steps after which the weights were kept
@@ -80,12 +100,34 @@ class Model:
         """The layer norm before the chosen head, on the CPU; None where x is not normed."""
         return None
 
+    def joint(self, request: Request) -> tuple[str, ...]:
+        """What the context goes through before it is added to r, in words: other heads first; empty where nothing."""
+        return ()
+
     def path(self, request: Request) -> tuple[str, ...]:
         """What lies between the sum of r and the context and the guess, in words; empty without a guess."""
         return ()
 
     def run(self, request: Request, tokens: list[Token], device: str) -> Pass:
         """One pass over the (padded) tokens on `device`."""
+        raise NotImplementedError
+
+    # A large model splits that in two: a pass over the sentence, worth a GPU and keeping, that serves all heads, and
+    # the chosen head, computed from it on the CPU.
+
+    def shared(self, request: Request) -> Request | None:
+        """The request of the pass that all heads of this sentence share; None for a model that runs in one go."""
+        return None
+
+    def prepare(self) -> None:
+        """Load what `read` needs in this process first, so that no GPU time goes into it. ValueError where it fails."""
+
+    def read(self, request: Request, tokens: list[Token], device: str) -> Reading:
+        """The pass over the sentence, on `device`; `request` is a shared one."""
+        raise NotImplementedError
+
+    def from_reading(self, request: Request, tokens: list[Token], reading: Reading) -> Pass:
+        """The chosen head's run, on the CPU, from the pass over its sentence."""
         raise NotImplementedError
 
     def tokens(self, request: Request) -> list[Token]:
@@ -122,12 +164,12 @@ def trace_head(head: CausalAttention, x: Tensor, tokens: list[Token], request: R
     return on(head, x.device).trace(x, padding_mask, **settings)
 
 
-def best_guesses(logits: Tensor, piece: Callable[[int], str], count: int = 8) -> Guess:
-    """The `count` most probable tokens. logits (V,) → Guess; `piece` gives a token's text by its id."""
+def best_guesses(logits: Tensor, piece: Callable[[int], str], count: int = 8) -> tuple[Guess, Tensor]:
+    """The `count` most probable tokens and their ids. logits (V,); `piece` gives a token's text by its id."""
     best, ids = logits.topk(min(count, len(logits)))
     powers = (logits - best[0]).exp()  # (V,)
     texts = tuple(map(piece, ids.tolist()))
-    return Guess(
+    guess = Guess(
         texts=texts,
         labels=tuple(map(label, texts)),
         probabilities=tuple((powers[ids] / powers.sum()).tolist()),
@@ -135,11 +177,16 @@ def best_guesses(logits: Tensor, piece: Callable[[int], str], count: int = 8) ->
         best_logit=best[0].item(),
         exp_sum=powers.sum().item(),
     )
+    return guess, ids
 
 
 def on(module: nn.Module, device: torch.device | str) -> nn.Module:
     """The module on `device`: itself on the CPU, else a copy, since the master copies stay on the CPU."""
-    return module if torch.device(device).type == "cpu" else copy.deepcopy(module).to(device)
+    if torch.device(device).type == "cpu":
+        return module
+    moved = {id(t): nn.Parameter(t.detach().to(device), t.requires_grad) for t in module.parameters()}
+    moved |= {id(t): t.to(device) for t in module.buffers()}
+    return copy.deepcopy(module, moved)  # takes the moved tensors instead of copying the old ones
 
 
 @cache
