@@ -107,7 +107,7 @@ def tokenize(request: Request) -> tuple[text.Token, ...]:
 
 def _run(request: Request, tokens: tuple[text.Token, ...], device: str) -> Pass | Reading:
     """What is worth a GPU: a small model's whole run, a large model's pass over the sentence."""
-    model = models.get(request.model)
+    model = request.source
     return (model.read if model.shared(request) else model.run)(request, list(tokens), device)
 
 
@@ -116,7 +116,7 @@ def _run(request: Request, tokens: tuple[text.Token, ...], device: str) -> Pass 
 
 def seconds(request: Request, tokens: tuple[text.Token, ...]) -> int:
     """The GPU time to ask for."""
-    return models.get(request.model).gpu_seconds
+    return request.source.gpu_seconds
 
 
 def _gpu(task):
@@ -140,7 +140,7 @@ def _run_on_gpu(request: Request, tokens: tuple[text.Token, ...]) -> dict[str, A
 
 
 def _from_gpu(request: Request, tokens: tuple[text.Token, ...]) -> Result:
-    if models.get(request.model).shared(request):
+    if request.source.shared(request):
         return _from_reading(request, tokens, gpu=True)
     answer = _run_on_gpu(request, tokens)
     sources = {name: torch.from_numpy(source) for name, source in answer["sources"].items()}
@@ -149,7 +149,7 @@ def _from_gpu(request: Request, tokens: tuple[text.Token, ...]) -> Result:
 
 
 def _from_cpu(request: Request, tokens: tuple[text.Token, ...]) -> Result:
-    if models.get(request.model).shared(request):
+    if request.source.shared(request):
         return _from_reading(request, tokens, gpu=False)
     done = _run(request, tokens, "cpu")
     return Result(request, tokens, done.trace, done.sources, done.guess, "cpu")
@@ -157,7 +157,7 @@ def _from_cpu(request: Request, tokens: tuple[text.Token, ...]) -> Result:
 
 def _from_reading(request: Request, tokens: tuple[text.Token, ...], gpu: bool) -> Result:
     """A head of a large model: the pass over its sentence, kept or new, and the head from it on the CPU."""
-    model = models.get(request.model)
+    model = request.source
     shared = model.shared(request)
     reading = _readings.get((shared, True), *[(shared, False)] * (not gpu))
     if reading is None:

@@ -13,7 +13,7 @@ from . import lesson
 if TYPE_CHECKING:
     from .compute import Result
 
-LITERAL = 200  # numbers: up to so many are written out, more go in as base64
+LITERAL = 100  # numbers: up to so many are written out, more go in as base64
 
 _HEAD = '''"""Causal attention, step by step: one head on one sentence. Needs PyTorch and nothing else.
 
