@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from ..compute import Request
     from ..overview import Overview
 
-NAMES = ("textbook", "untrained", "gpt2")
-DEFAULT = "untrained"
+NAMES = ("textbook", "untrained", "trained", "gpt2")
+DEFAULT = "trained"
 
 
 @dataclass(frozen=True, eq=False)
