@@ -26,12 +26,16 @@ export function move({ row, column }, by, shape) {
   return { row: clamp(row + by[0], shape.rows), column: clamp(column + by[1], shape.columns) };
 }
 
-/** What to look at before anything was chosen: the last real token, and the key it looks at most. */
-export function suggestion(run) {
-  const query = run.tokens.reduce((last, token, i) => (token.real ? i : last), 0);
+/** What to look at before anything was chosen: the last real token (or `query`), and the key it looks at most. */
+export function suggestion(run, query = lastReal(run)) {
   const row = run.tensors.weights.row(query);
   const key = row.reduce((best, weight, i) => (weight > row[best] ? i : best), 0);
   return { query, key, dimension: 0 };
+}
+
+/** The row that the next word is guessed from. */
+export function lastReal(run) {
+  return run.tokens.reduce((last, token, i) => (token.real ? i : last), 0);
 }
 
 /** START is where the keyboard begins in a matrix that nothing was chosen in. */

@@ -1,6 +1,7 @@
 // Guess: the context rejoins the stream that went around the head, and the sum becomes probabilities.
 
 import { h } from "./dom.js";
+import { lastReal } from "./focus.js";
 import { percent } from "./numbers.js";
 
 const box = (text, role = "") => h(`span.ax-node${role ? `.ax-hue-${role}` : ""}`, {}, text);
@@ -15,7 +16,7 @@ export function guessPart(host, run, query, chosen, onChoose) {
     );
     return;
   }
-  const name = run.names[run.tokens.reduce((at, token, i) => (token.real ? i : at), 0)];
+  const name = run.names[lastReal(run)];
   const { labels, probabilities } = run.guess;
   const off = run.settings.head_off;
   const rows = labels.map((label, i) =>

@@ -8,32 +8,35 @@
 
 import { arithmeticPart, differencePart, lessonPart } from "./panel.js";
 import { chips } from "./chips.js";
-import { compareBar, comparable, difference, explainDifference, whatChanged } from "./compare.js";
 import { palette } from "./colour.js";
-import { h, put } from "./dom.js";
+import { comparable, compareBar, difference, explainDifference, whatChanged } from "./compare.js";
+import { put } from "./dom.js";
 import { cellOf, move, selectCell, sources, START, suggestion } from "./focus.js";
 import { frame, tokenTable } from "./frame.js";
 import { guessPart } from "./guess.js";
-import { percent } from "./numbers.js";
-import { unpack, unpackTensors } from "./payload.js";
+import { unpack } from "./payload.js";
 import { plane } from "./plane.js";
+import { addressQuery, copyLink, ownNames } from "./share.js";
 import { stage } from "./stage.js";
 import { tableOf } from "./table.js";
-import { watchItLearn, whatIf } from "./whatif.js";
-
-const BESIDE = 9; // tokens: up to so many leave room for the examples beside the sentence
+import { markStep, topPart } from "./top.js";
+import { Weights } from "./weights.js";
+import { whatIf } from "./whatif.js";
 
 export function mount(place, host = {}, root = place) {
   const part = frame();
   place.replaceChildren(part.all);
-  const state = { run: null, step: "weights", pinned: null, hover: null, tensor: null, guess: 0, kept: null, mode: "B", views: {}, parameters: new Map() };
+  const weights = new Weights(host.parameters);
+  // run: on screen. step, tensor: what is open. pinned, hover: the chosen and the pointed-at cell. guess: the chosen guess.
+  // kept, mode: the run to compare with, and which of "A", "B", "D" is drawn. next: where to look once an answer comes.
+  const state = { run: null, step: "weights", tensor: null, pinned: null, hover: null, guess: 0, kept: null, mode: "B", views: {} };
+  const ask = host.ask ? (changes) => host.ask({ ...state.run.settings, ...changes }) : null;
   let painted = 0;
 
   const theme = () => (document.body.classList.contains("dark") || root.dataset.theme === "dark" ? "dark" : "light");
   const selection = () => state.pinned ?? suggestion(state.run);
   const declared = (tensor) => state.run.lesson.matrices[tensor];
   const shape = (tensor) => drawn().tensors[tensor];
-  const position = () => state.run.lesson.steps.findIndex((step) => step.name === state.step);
 
   /** A value from the host: a payload to paint, with {message} to say; {message} alone leaves what is there. */
   function show(value) {
@@ -45,7 +48,8 @@ export function mount(place, host = {}, root = place) {
     }
     const before = state.run;
     state.run = unpack(value);
-    state.mode = state.kept && comparable(state.kept, state.run) ? state.mode : "B";
+    if (!state.kept || !comparable(state.kept, state.run)) state.mode = "B";
+    state.difference = state.mode === "D" ? difference(state.kept, state.run) : null;
     state.hover = null;
     state.guess = 0;
     if (value.open?.step) state.step = value.open.step;
@@ -54,9 +58,7 @@ export function mount(place, host = {}, root = place) {
     if (state.next) {
       state.step = state.next.step;
       state.tensor = resultOf(state.step);
-      const row = state.run.tensors.weights.row(state.next.query);
-      const key = row.reduce((best, weight, i) => (weight > row[best] ? i : best), 0);
-      state.pinned = { query: state.next.query, key, dimension: 0 };
+      state.pinned = suggestion(state.run, state.next.query);
       state.next = null;
     }
     paint();
@@ -76,62 +78,20 @@ export function mount(place, host = {}, root = place) {
   /** What is drawn: the run on screen, or while comparing the kept one, or the difference of the two. */
   function drawn() {
     if (state.mode === "B" || !state.kept) return state.run;
-    return state.mode === "A" ? state.kept : difference(state.kept, state.run);
+    return state.mode === "A" ? state.kept : state.difference;
   }
 
-  function keep(run) {
-    state.kept = run;
-    state.mode = "B";
-    paintStep();
-  }
-
-  function compareAs(mode) {
-    state.mode = mode;
+  function compareAs(mode, kept = state.kept) {
+    Object.assign(state, { kept, mode, difference: mode === "D" ? difference(kept, state.run) : null });
     paintStep();
   }
 
   // --- painting ---
 
   function paint() {
-    const { run } = state;
-    part.headline.textContent = run.lesson.headline;
-    part.model.textContent = `${run.model.title} · ${run.device === "cuda" ? "computed on the GPU" : "computed on the CPU"}`;
-    part.notes.replaceChildren(...run.notes.map((note) => h("li", {}, note)));
-    paintGuess();
-    part.row.classList.toggle("ax-long", run.tokens.length > BESIDE);
-    state.chips = chips(part.chips, run, (index) => pin({ ...selection(), query: index }));
-    part.rail.replaceChildren(...run.lesson.steps.map(railButton));
-    put(part.examples, host.ask ? run.model.examples.map(exampleButton) : null);
-    watchItLearn(part.learn, run, host.ask ? ask : null);
+    topPart(part, state.run, ask, open);
+    state.chips = chips(part.chips, state.run, (index) => pin({ ...selection(), query: index }));
     paintStep();
-  }
-
-  function paintGuess() {
-    const { guess, settings } = state.run;
-    part.guess.hidden = !guess;
-    if (!guess) return;
-    put(
-      part.guess,
-      h("span.ax-guess-word", {}, "→ ", h("b", { dir: "auto" }, guess.names[0]), ` ${percent(guess.probabilities[0])}`),
-      host.ask
-        ? h(
-            "button.ax-switch",
-            {
-              type: "button",
-              role: "switch",
-              "aria-checked": String(!settings.head_off),
-              onclick: () => ask({ head_off: !settings.head_off }),
-            },
-            settings.head_off ? "Attention off" : "Attention on",
-          )
-        : null,
-    );
-  }
-
-  function exampleButton(sentence) {
-    const here = sentence === state.run.settings.sentence;
-    const fresh = { sentence, edits: [], pad_to: 0, pad_side: "right" };
-    return h("button.ax-example", { type: "button", dir: "auto", "aria-pressed": String(here), onclick: () => ask(fresh) }, sentence);
   }
 
   function paintGuesses() {
@@ -143,28 +103,14 @@ export function mount(place, host = {}, root = place) {
     });
   }
 
-  function railButton(step, index) {
-    return h(
-      "button.ax-step",
-      { type: "button", "data-step": step.name, onclick: () => open(step.name) },
-      h("span.ax-step-number", { "aria-hidden": "true" }, index + 1),
-      step.verb,
-    );
-  }
-
   function paintStep() {
     const run = drawn();
     const step = run.steps[state.step];
-    compareBar(part.compare, state.kept, state.run, state.mode, compareAs, keep);
+    compareBar(part.compare, state.kept, state.run, state.mode, compareAs, (kept) => compareAs("B", kept));
     part.changed.textContent = state.kept ? whatChanged(state.kept, state.run) : "";
     part.changed.hidden = !state.kept;
     if (!step.shows.includes(state.tensor)) state.tensor = resultOf(state.step);
-    for (const button of part.rail.children) {
-      const here = button.dataset.step === state.step;
-      if (here) button.setAttribute("aria-current", "step");
-      else button.removeAttribute("aria-current");
-      if (here) part.rail.scrollLeft = button.offsetLeft - part.rail.clientWidth / 2 + button.offsetWidth / 2;
-    }
+    markStep(part, state.step, run.lesson.steps.length);
     lessonPart(part.lesson, run, step);
     const width = part.stage.clientWidth || 690;
     state.views = {};
@@ -173,12 +119,8 @@ export function mount(place, host = {}, root = place) {
     else state.views = stage(part.stage, run, state.step, width, { onPoint, onKey });
     const colours = palette(theme());
     for (const view of Object.values(state.views)) view.draw(colours);
-    whatIf(part.whatIf, run, state.step, host.ask ? ask : null);
+    whatIf(part.whatIf, run, state.step, ask);
     part.panel.style.minHeight = "";
-    const index = position();
-    part.back.disabled = index === 0;
-    part.next.disabled = index === run.lesson.steps.length - 1;
-    part.count.textContent = `Step ${index + 1} of ${run.lesson.steps.length}`;
     light();
   }
 
@@ -215,8 +157,9 @@ export function mount(place, host = {}, root = place) {
       differencePart(region, run, at, told);
       return;
     }
-    const mayAsk = host.ask && state.mode === "B";
-    arithmeticPart(region, run, knownParameters(), cell, jump, fetchParameters, mayAsk ? edit : null, mayAsk ? lookInto : null);
+    const mayAsk = ask && state.mode === "B";
+    const fetchWeights = () => weights.want(run, (key) => state.run.parameters_of === key && light());
+    arithmeticPart(region, run, weights.of(run), cell, jump, fetchWeights, mayAsk ? edit : null, mayAsk ? lookInto : null);
   }
 
   function mark(kind, index) {
@@ -296,64 +239,28 @@ export function mount(place, host = {}, root = place) {
 
   // --- talking to the host ---
 
-  function ask(changes) {
-    host.ask({ ...state.run.settings, ...changes });
-  }
-
   function edit(tensor, row, column, value) {
     const others = state.run.settings.edits.filter(([t, r, c]) => !(t === tensor && r === row && c === column));
     ask({ edits: value === null ? others : [...others, [tensor, row, column, value]] });
   }
 
-  function knownParameters() {
-    return { ...state.run.parameters, ...(state.parameters.get(state.run.parameters_of) ?? {}) };
-  }
-
-  /** The weights of this head, once; a failed attempt is repeated when a cell is next taken apart. */
-  async function fetchParameters() {
-    const { parameters_of: key, query } = state.run;
-    if (!host.parameters || state.parameters.has(key)) return;
-    state.parameters.set(key, {});
-    try {
-      state.parameters.set(key, unpackTensors(await host.parameters(query)));
-    } catch {
-      state.parameters.delete(key);
-      return;
-    }
-    if (state.run.parameters_of === key) light();
-  }
-
   function query() {
-    const cell = state.pinned && current();
-    const extra = new URLSearchParams({ step: state.step });
-    if (cell) extra.set("cell", `${cell.row},${cell.column}`);
-    if (cell && cell.tensor !== resultOf(state.step)) extra.set("tensor", cell.tensor);
-    return `${state.run.query}&${extra}`;
-  }
-
-  /** The names in a query that are ours; all others belong to somebody else and stay. */
-  function own() {
-    return new Set([...Object.keys(state.run.settings), "step", "cell", "tensor"]);
+    return addressQuery(state.run, state.step, state.pinned && current(), resultOf(state.step));
   }
 
   function remember() {
-    host.remember?.(query(), own());
+    host.remember?.(query(), ownNames(state.run));
   }
 
-  part.back.addEventListener("click", () => open(state.run.lesson.steps[position() - 1].name));
-  part.next.addEventListener("click", () => open(state.run.lesson.steps[position() + 1].name));
+  function walk(by) {
+    const names = state.run.lesson.steps.map((step) => step.name);
+    open(names[names.indexOf(state.step) + by]);
+  }
+
+  part.back.addEventListener("click", () => walk(-1));
+  part.next.addEventListener("click", () => walk(1));
   part.link.hidden = !host.address;
-  part.link.addEventListener("click", async () => {
-    const address = host.address(query(), own());
-    try {
-      await navigator.clipboard.writeText(address);
-      part.link.textContent = "Link copied";
-    } catch {
-      part.message.hidden = false;
-      part.message.textContent = address;
-    }
-    setTimeout(() => (part.link.textContent = "Copy link"), 2000);
-  });
+  part.link.addEventListener("click", () => copyLink(part, host.address(query(), ownNames(state.run))));
   let width = 0;
   new ResizeObserver(() => {
     if (!state.run || part.all.clientWidth === width) return;

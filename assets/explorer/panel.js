@@ -1,6 +1,7 @@
 // The panel beside the stage: what the step does, in words and as a formula, and the selected cell taken apart.
 
 import { h, put } from "./dom.js";
+import { lastReal } from "./focus.js";
 import { explain, explainGuess, titleOf } from "./arithmetic.js";
 
 /** Fills `host` with the step's sentence, formula and notice. */
@@ -78,7 +79,7 @@ function otherLayer(run, declared, row, column, onLayer) {
     const token = declared.columns === "key" ? column : declared.rows === "key" ? row : null;
     return token === null ? null : into(0, token, `What is in ${run.names[token]}'s key? Look into the first layer`);
   }
-  const last = run.tokens.reduce((at, token, i) => (token.real ? i : at), 0);
+  const last = lastReal(run);
   return into(1, last, "Back to the second layer");
 }
 
