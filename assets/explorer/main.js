@@ -14,6 +14,7 @@ import { put } from "./dom.js";
 import { cellOf, move, selectCell, sources, START, suggestion } from "./focus.js";
 import { frame, tokenTable } from "./frame.js";
 import { guessPart } from "./guess.js";
+import { overviewPart } from "./overview.js";
 import { unpack } from "./payload.js";
 import { plane } from "./plane.js";
 import { addressQuery, copyLink, ownNames } from "./share.js";
@@ -90,8 +91,13 @@ export function mount(place, host = {}, root = place) {
 
   function paint() {
     topPart(part, state.run, ask, open);
+    paintOverview();
     state.chips = chips(part.chips, state.run, (index) => pin({ ...selection(), query: index }));
     paintStep();
+  }
+
+  function paintOverview() {
+    overviewPart(part.overview, state.run, theme(), (layer, head) => ask?.({ layer, head, edits: [] }));
   }
 
   function paintGuesses() {
@@ -267,7 +273,7 @@ export function mount(place, host = {}, root = place) {
     width = part.all.clientWidth;
     paintStep();
   }).observe(part.all);
-  new MutationObserver(() => state.run && paintStep()).observe(document.body, { attributeFilter: ["class"] });
+  new MutationObserver(() => state.run && (paintOverview(), paintStep())).observe(document.body, { attributeFilter: ["class"] });
 
   return { show };
 }

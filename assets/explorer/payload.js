@@ -29,6 +29,7 @@ export function unpack(payload) {
   };
   run.visible = (row, column) => bit(visible, row, column);
   run.kept = kept ? (row, column) => bit(kept, row, column) : null;
+  if (payload.overview) run.overview = { ...payload.overview, pixels: bytes(payload.overview.pictures) };
   run.steps = Object.fromEntries(payload.lesson.steps.map((step) => [step.name, step]));
   run.edit = (tensor, row, column) =>
     payload.settings.edits.find(([name, r, c]) => name === tensor && r === row && c === column);
