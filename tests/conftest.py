@@ -1,8 +1,13 @@
 """What every test shares."""
 
+import hashlib
 import os
+import shutil
+import tempfile
+from pathlib import Path
 
 import pytest
+import tiny_gpt2
 from hypothesis import settings
 from servers import serving, under_a_path
 
@@ -12,6 +17,21 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 settings.register_profile("here", deadline=None, max_examples=60, database=None)
 settings.load_profile("here")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def gpt2_folder(request):
+    """A small random GPT-2 that stands for the real one, in every process of the tests. Made once, then kept."""
+    kept = request.config.cache.mkdir("tiny-gpt2")
+    folder = kept / hashlib.sha256(Path(tiny_gpt2.__file__).read_bytes()).hexdigest()[:12]
+    if not folder.exists():
+        new = tiny_gpt2.make(Path(tempfile.mkdtemp(dir=kept)))
+        try:
+            new.rename(folder)
+        except OSError:  # another process was quicker
+            shutil.rmtree(new)
+    os.environ["ATTENTION_GPT2"] = str(folder.resolve())
+    return folder
 
 
 @pytest.fixture(scope="session")

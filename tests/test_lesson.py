@@ -85,11 +85,18 @@ def one_of(f, sentence, forms):
 def check_headline(f, sentence):
     w, n = f.weights[f.row], f.names
     best = w.max()
-    guess = "To guess the next word, " if f.result.guess else ""
+    own, request, guess = f.result.model, f.result.request, ""
+    if f.result.guess and own.heads > 1:
+        guess = f"In layer {request.layer + 1}, head {request.head + 1}, "
+    elif f.result.guess:
+        guess = "To guess the next word, " if request.layer == own.layers - 1 else "In the first layer, "
     one_of(
         f,
         sentence,
         {
+            "This head is left out: what NAME looks at does not reach the guess.": lambda a: (
+                a == n[f.row] and request.head_off
+            ),
             "NAME looks nowhere: none of its weights is above zero.": lambda a: a == n[f.row] and best <= 0,
             "NAME is alone, so all its attention stays with itself.": lambda a: (
                 a == n[f.row] and len(f.real) == 1 and w[f.row] == 1

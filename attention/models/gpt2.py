@@ -184,7 +184,7 @@ class Gpt2(Model):
         if request.layer:
             sources["before"] = r - (embedding + position)
         guess, final, ids = reading.guess, torch.from_numpy(reading.final), torch.from_numpy(reading.ids)
-        if request != replace(self.shared(request), layer=request.layer, head=request.head, seed=request.seed):
+        if replace(request, layer=None, head=None) != self.shared(request):  # it changes what its head gives
             context = trace.context * (not request.head_off)  # (T, d)
             altered = onward(lm, r, real_mask(tokens), request.layer, (request.head, context))  # (T, C)
             guess, final, ids = self.guess(lm, altered, tokens)

@@ -47,8 +47,9 @@ def break_worker() -> None:
 
 
 def forget() -> None:
-    compute._cache.entries.clear()
-    compute._cache.size = 0
+    for kept in (compute._cache, compute._readings):
+        kept.entries.clear()
+        kept.size = 0
 
 
 for line in sys.stdin:

@@ -130,10 +130,33 @@ def test_granted_the_gpu_function_answers_for_every_model(child, model):
     if "head_off" in own.options:
         cases += [{"sentence": own.example, "model": model, "head_off": True}]
     for args in cases:
+        child("forget")  # also the passes that serve several heads
         answer, scheduled = child.run(args)
         assert answer.get("device") == "cuda", (args, answer)
         assert answer["notes"] == [] and len(scheduled) == 1
         assert_equals_cpu(answer, args)
+
+
+def test_gpt2_asks_once_for_a_sentence_and_never_for_another_of_its_heads(child):
+    args = {"sentence": "The cat sat. The cat", "model": "gpt2"}
+    answer, (asked,) = child.run(args)
+    assert answer["device"] == "cuda" and 1 <= float(asked["durationSeconds"]) <= 10
+    for change in ({"head": 0}, {"layer": 0, "head": 2}, {"mask": "none"}, {"head_off": True}, {"scale": False},
+                   {"edits": [["weights", 3, 0, 0.25]]}):  # fmt: skip
+        answer, scheduled = child.run(args | change)
+        assert answer["device"] == "cuda" and not scheduled
+        assert_equals_cpu(answer, args | change)
+
+
+def test_gpt2_refused_a_gpu_runs_on_the_cpu_with_the_same_numbers(child):
+    args = {"sentence": "The cat sat. The cat", "model": "gpt2", "layer": 2}
+    child.run({"sentence": "before", "model": "gpt2"})  # weights that were on a GPU once are whole outside it
+    child.api.answers = [refuse(0, 3600)]
+    answer, _ = child.run(args)
+    assert answer["device"] == "cpu" and len(answer["notes"]) == 1
+    assert_equals_cpu(answer, args)
+    answer, scheduled = child.run(args | {"head": 0}, gpu=False)
+    assert answer["device"] == "cpu" and not answer["notes"] and not scheduled
 
 
 def test_little_time_is_asked_for_whatever_the_request(child):
