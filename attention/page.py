@@ -6,6 +6,7 @@ The page's settings are ordinary components, one a field of Request; the explore
 import contextlib
 import inspect
 import json
+import shutil
 import tempfile
 import time
 from collections.abc import Callable
@@ -131,11 +132,14 @@ def export(request: Request, format: str) -> gr.FileData:
 
 
 def _file(name: str, data: bytes) -> str:
-    """A file of its own for `data` in Gradio's temporary folder, which ages it out; folders emptied so are swept up."""
-    for emptied in Path(_folder()).glob("attention-*"):
-        with contextlib.suppress(OSError):  # not empty, or somebody else was faster
-            if time.time() - emptied.stat().st_mtime > FILE_AGE:
-                emptied.rmdir()
+    """A file of its own for `data` in Gradio's temporary folder, whose files Gradio deletes when they are old.
+
+    It leaves their folders, and it stops for good when a request comes in at the wrong moment: so the rest goes here.
+    """
+    for old in Path(_folder()).glob("attention-*"):
+        with contextlib.suppress(OSError):  # somebody else was faster
+            if time.time() - old.stat().st_mtime > 2 * FILE_AGE:
+                shutil.rmtree(old)
     path = Path(tempfile.mkdtemp(dir=_folder(), prefix="attention-")) / name
     path.write_bytes(data)
     return str(path)
@@ -385,8 +389,9 @@ def build() -> gr.Blocks:
             box["edits"] = gr.JSON(**at_start["edits"], visible=False)
         with gr.Accordion("Take it away", open=False, elem_id="take-away"):
             with gr.Row():
-                draw = gr.Button("Draw the sheet of all steps", elem_id="draw-sheet", min_width=220)
-                takers = {f: gr.Button(title, elem_id=f"take-{f}", min_width=120) for f, title in EXPORTS.items()}
+                small = {"size": "sm", "min_width": 130}
+                draw = gr.Button("Draw all steps", elem_id="draw-sheet", **small)
+                takers = {f: gr.Button(title, elem_id=f"take-{f}", **small) for f, title in EXPORTS.items()}
             trouble = gr.Markdown(visible=True, container=False)
             sheet = gr.Image(visible=False, label="All steps", type="filepath", elem_id="sheet", buttons=["fullscreen"])
             files = gr.Files(visible=False, label="Download", elem_id="sheet-files")

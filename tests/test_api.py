@@ -2,7 +2,9 @@
 
 import json
 import math
+import os
 import re
+import time
 import xml.etree.ElementTree as ElementTree
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -10,7 +12,7 @@ from pathlib import Path
 import pytest
 from servers import Refused, call, fetch
 
-from attention import Request, attend, export, models, text
+from attention import Request, attend, export, models, page, text
 from attention.trace import TENSORS
 
 pytest.importorskip("gradio_client")
@@ -368,6 +370,27 @@ def test_eight_exports_at_once_are_never_mixed(server):
     for arguments, file in zip(asked, files, strict=True):
         wanted = {name: value for name, value in arguments.items() if name != "format"}
         assert fetch(file["url"])[1] == export.export(attend(**wanted), arguments["format"])
+
+
+def test_an_answer_leaves_one_file_and_no_copy(server):
+    folder = server.log.parent / "files"
+    before = {path for path in folder.rglob("*") if path.is_file()}
+    for i in range(5):
+        call(server.url, "export", sentence=f"cat {i}", model="untrained", format=export.FORMATS[i])
+        call(server.url, "figure", sentence=f"cat {i}", model="untrained", step="weights", format="svg")
+    assert len({path for path in folder.rglob("*") if path.is_file()} - before) == 10
+
+
+def test_files_go_when_they_are_old(tmp_path, monkeypatch):
+    monkeypatch.setenv("GRADIO_TEMP_DIR", str(tmp_path))
+    for i in range(500):
+        if i == 250:  # all so far grow old, and one loses its file to Gradio
+            next(tmp_path.rglob("run.json")).unlink()
+            for folder in tmp_path.iterdir():
+                os.utime(folder, (0, time.time() - 2 * page.FILE_AGE - 1))
+        path = Path(page._file("run.json", b"{}"))
+    assert len(list(tmp_path.rglob("run.json"))) == len(list(tmp_path.iterdir())) == 250
+    assert path.read_bytes() == b"{}"
 
 
 def test_every_step_has_a_figure_of_its_own(server):
