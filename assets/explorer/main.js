@@ -18,7 +18,7 @@ import { overviewPart } from "./overview.js";
 import { unpack } from "./payload.js";
 import { plane } from "./plane.js";
 import { addressQuery, copyLink, ownNames } from "./share.js";
-import { stage } from "./stage.js";
+import { fillRowBars, stage } from "./stage.js";
 import { tableOf } from "./table.js";
 import { markStep, topPart } from "./top.js";
 import { Weights } from "./weights.js";
@@ -125,7 +125,6 @@ export function mount(place, host = {}, root = place) {
     else state.views = stage(part.stage, run, state.step, width, { onPoint, onKey });
     const colours = palette(theme());
     for (const view of Object.values(state.views)) view.draw(colours);
-    whatIf(part.whatIf, run, state.step, ask);
     part.panel.style.minHeight = "";
     light();
   }
@@ -151,6 +150,8 @@ export function mount(place, host = {}, root = place) {
     }
     const seen = at ? selectCell(selection(), declared(at.tensor), at.row, at.column) : selection();
     state.chips.light(seen.query);
+    if (!state.hover) whatIf(part.whatIf, run, state.step, seen.query, ask);
+    fillRowBars(part.stage, run.tensors.weights.row(seen.query));
     plane(part.plane, run, state.step, seen.query, seen.key);
     const unfolded = part.table.firstChild?.open ?? false;
     const listed = at && !state.hover ? tableOf(run, at.tensor, at.row, unfolded) : null;

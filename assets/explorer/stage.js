@@ -145,8 +145,21 @@ function square(build) {
     ...parts,
     cell("result", made.host),
     bars,
+    step === "weights" && made.unit ? h("div.ax-rowbars", { style: { gridArea: "bars" }, "aria-hidden": "true" }, rowBars(T, sizes.cell)) : null,
     cell("foot", h("div.ax-foot", {}, caption(build, step, made), legend(made))),
   );
+}
+
+/** One bar a key, filled by `fillRowBars`: the selected row once more, without colour. */
+function rowBars(T, width) {
+  return Array.from({ length: T }, () => h("i", { style: { width: `${width}px` } }, h("b")));
+}
+
+/** Sets the bars to a row of shares. */
+export function fillRowBars(host, shares) {
+  host.querySelectorAll(".ax-rowbars b").forEach((bar, i) => {
+    bar.style.height = shares[i] > 0 ? `max(1px, ${Math.min(1, shares[i]) * 100}%)` : "0";
+  });
 }
 
 /** Blend: weights on the left, v on top, the context in the corner. */

@@ -3,7 +3,7 @@
 import { h } from "./dom.js";
 
 /** Fills `host` with the step's questions; empty where there are none, or nobody to ask. */
-export function whatIf(host, run, step, ask) {
+export function whatIf(host, run, step, query, ask) {
   const { settings } = run;
   const parts = [];
   if (ask && step === "scaled") {
@@ -20,6 +20,10 @@ export function whatIf(host, run, step, ask) {
     const pad = (side) => ask(side === "none" ? { pad_to: 0, pad_side: "right" } : { pad_to: real + 2, pad_side: side });
     parts.push(choice("Padding", [["none", "none"], ["left", "two on the left"], ["right", "two on the right"]], padded, pad));
   }
+  if (ask && run.tokens[query + 1]?.real && run.tokens[query].real) {
+    const names = [run.names[query], run.names[query + 1]];
+    parts.push(h("button.ax-jump", { type: "button", onclick: () => ask({ sentence: swapped(run, query), edits: [] }) }, `Swap ${names[0]} and ${names[1]}`));
+  }
   if (ask && settings.edits.length) {
     const count = settings.edits.length;
     parts.push(
@@ -27,6 +31,16 @@ export function whatIf(host, run, step, ask) {
     );
   }
   host.replaceChildren(...(parts.length ? [h("h4", {}, "What if"), ...parts] : []));
+}
+
+/** The sentence with the pieces at `index` and after it exchanged; the space before each place stays where it is. */
+export function swapped(run, index) {
+  const texts = run.tokens.map((token) => token.text);
+  const [a, b] = [texts[index], texts[index + 1]];
+  const lead = (text) => text.match(/^\s*/)[0];
+  texts[index] = lead(a) + b.trimStart();
+  texts[index + 1] = lead(b) + a.trimStart();
+  return texts.join("");
 }
 
 /** Fills `host` with the control that moves through the training steps; hidden for a model without them. */
