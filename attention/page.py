@@ -176,8 +176,13 @@ def preview(*values: Any) -> dict[str, Any]:
 
 
 def typed(event: gr.EventData, *values: Any) -> dict[str, Any]:
-    """Live typing, on the CPU: the sentence as it is in the box now, with the page's settings and without its edits."""
+    """Live typing, on the CPU: the sentence as it is in the box now, with the page's settings and without its edits.
+
+    A model that is too large for that waits for Run.
+    """
     settings = dict(zip(ARGUMENTS, values, strict=True)) | {"edits": None}
+    if not models.get(settings["model"]).live:
+        return gr.skip()
     data = event._data if isinstance(event._data, dict) else {}
     return _answer(tuple((settings | {"sentence": data.get("sentence")}).values()), gpu=False)
 
@@ -210,7 +215,10 @@ def choose_model(*values: Any) -> list[Any]:
         compute.tokenize(request)
     except ValueError:
         request = _from_page(settings | {"sentence": models.get(settings["model"]).example})
-    return [_painted(request, gpu=False), *_controls(request)]
+    try:
+        return [_painted(request, gpu=False), *_controls(request)]
+    except ValueError as error:  # the model cannot be loaded
+        return [_message(error), *[gr.skip()] * len(ARGUMENTS)]
 
 
 def ask(event: gr.EventData) -> list[Any]:
