@@ -21,7 +21,7 @@ HOSTILE = (
 )
 MANY = {"sentence": ("to be or not " * 10)[:128], "model": "untrained", "tokenizer": "characters"}
 REQUESTS = {
-    **{name: {"sentence": models.get(name).example, "model": name} for name in models.NAMES if name != "gpt2"},
+    **{name: {"sentence": models.get(name).example, "model": name} for name in models.NAMES},
     "first layer": {"sentence": "The cat sat. The cat", "layer": 0},
     "padding": {"sentence": "hi there", "model": "untrained", "pad_to": 5, "pad_side": "left", "qkv_bias": True},
     "padding, trained": {"sentence": "The cat sat. The cat", "pad_to": 9},

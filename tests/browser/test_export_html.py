@@ -12,7 +12,7 @@ from attention import attend, export, models
 
 HOSTILE = "</script><!-- <img src=x onerror=alert(1)> ${1+1} `tick` \\u 🤗 \u2028 é \"'&lt;"
 REQUESTS = {
-    **{name: {"sentence": models.get(name).example, "model": name} for name in models.NAMES if name != "gpt2"},
+    **{name: {"sentence": models.get(name).example, "model": name} for name in models.NAMES},
     "padding": {"sentence": "hi there", "model": "untrained", "pad_to": 5, "pad_side": "left"},
     "one token": {"sentence": "Hi", "model": "untrained"},
     "128 tokens": {"sentence": ("to be or not " * 10)[:128], "model": "untrained", "tokenizer": "characters"},
