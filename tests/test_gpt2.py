@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from servers import Refused, call, serving
 from tokenizers import Tokenizer
 
 from attention import Request, attend, compute, models
@@ -303,3 +304,22 @@ def test_nothing_of_it_is_loaded_before_it_is_asked_for(module, tmp_path):
     code = f"import sys; import {module} as m; getattr(m, 'build', int)(); print('transformers' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=120)
     assert done.stdout.split()[-1:] == ["False"], done.stderr[-2000:]
+
+
+def test_on_the_page_a_model_that_cannot_be_loaded_is_one_sentence(tmp_path, monkeypatch):
+    page = pytest.importorskip("attention.page")
+    monkeypatch.setenv(gpt2_files.FOLDER, str(tmp_path))
+    values = (Request("The cat").settings() | {"model": "gpt2"}).values()
+    for answer in (page.choose_model(*values)[0], page.run(*values), page.preview(*values)):
+        assert answer["message"].endswith(".") and "query" not in answer
+    assert "message" not in page.preview(*Request("The cat").settings().values())
+
+
+@pytest.mark.slow
+def test_the_app_offline_refuses_gpt2_alone(tmp_path, monkeypatch):
+    monkeypatch.delenv(gpt2_files.FOLDER)
+    monkeypatch.setenv("HF_HOME", str(tmp_path / "hub"))
+    with serving(tmp_path) as app:  # it runs with HF_HUB_OFFLINE=1
+        with pytest.raises(Refused, match=r"internet.*\.$"):
+            call(app.url, "attend", sentence="The cat", model="gpt2")
+        assert call(app.url, "attend", sentence="The cat", model="untrained")["tokens"]
