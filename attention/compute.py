@@ -7,6 +7,7 @@ try:  # before torch, as ZeroGPU demands; elsewhere the package may be missing
 except ImportError:
     spaces = None
 
+from functools import cached_property
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -40,7 +41,7 @@ class Result:
     notes: tuple[str, ...] = ()
     overview: Overview | None = None  # every head in small, for a model with many
 
-    @property
+    @cached_property
     def names(self) -> list[str]:
         return text.names(self.tokens)
 

@@ -28,11 +28,11 @@ def free_port() -> int:
 
 
 class Server:
-    """`python app.py`, answering at `url`; what it writes is in `log`."""
+    """`python app.py` (or another app), answering at `url`; what it writes is in `log`."""
 
-    def __init__(self, folder: Path, root_path: str = "") -> None:
+    def __init__(self, folder: Path, root_path: str = "", app: Path = ROOT / "app.py") -> None:
         port = free_port()
-        self.url, self.log = f"http://127.0.0.1:{port}", folder / "app.log"
+        self.url, self.log = f"http://127.0.0.1:{port}", folder / f"{app.stem}.log"
         environment = os.environ | {
             "GRADIO_SERVER_NAME": "127.0.0.1",
             "GRADIO_SERVER_PORT": str(port),
@@ -43,7 +43,7 @@ class Server:
         }
         environment |= {"GRADIO_ROOT_PATH": root_path} if root_path else {}
         self.process = subprocess.Popen(
-            [sys.executable, "app.py"],
+            [sys.executable, str(app)],
             cwd=ROOT,
             env=environment,
             stdout=self.log.open("w"),
@@ -82,9 +82,9 @@ class Server:
 
 
 @contextmanager
-def serving(folder: Path, root_path: str = ""):
+def serving(folder: Path, root_path: str = "", app: Path = ROOT / "app.py"):
     """A server for a while. It fails whoever used it when something was raised in it that nobody caught."""
-    server = Server(folder, root_path)
+    server = Server(folder, root_path, app)
     try:
         yield server
     finally:

@@ -41,18 +41,19 @@ export function chips(host, run, onChoose) {
 }
 
 function drawArcs(arcs, row, boxes, weights, query) {
-  const oneLine = boxes.length > 1 && boxes[0].offsetTop === boxes[boxes.length - 1].offsetTop;
+  // All that is read of the layout is read before anything is written: else every arc would lay the page out again.
+  const oneLine = boxes.length > 1 && boxes.length <= MOST_ARCS && boxes[0].offsetTop === boxes.at(-1).offsetTop;
+  const middles = oneLine ? boxes.map((box) => box.offsetLeft + box.offsetWidth / 2) : [];
+  const [start, width] = oneLine ? [row.offsetLeft, row.offsetWidth] : [0, 0];
+  const height = oneLine ? 40 : 0;
   arcs.replaceChildren();
-  const drawn = oneLine && boxes.length <= MOST_ARCS;
-  const height = drawn ? 40 : 0;
   arcs.setAttribute("height", height);
-  arcs.setAttribute("width", row.offsetWidth);
-  if (!drawn) return;
-  const middle = (box) => box.offsetLeft - row.offsetLeft + box.offsetWidth / 2;
-  const to = middle(boxes[query]);
-  boxes.forEach((box, i) => {
+  arcs.setAttribute("width", width);
+  if (!oneLine) return;
+  const to = middles[query] - start;
+  middles.forEach((middle, i) => {
     if (weights[i] < 0.01) return;
-    const from = middle(box);
+    const from = middle - start;
     const thick = 1 + 7 * weights[i];
     const strength = (0.25 + 0.75 * Math.min(1, weights[i])).toFixed(2);
     const bow = Math.min(height - 8, 12 + Math.abs(to - from) * 0.16);

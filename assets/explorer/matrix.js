@@ -86,24 +86,47 @@ export class MatrixView {
   /** Fills, then glyphs, then digits. `colours` is a palette. */
   draw(colours) {
     const table = this.unit ? colours.unit : colours.signed;
+    const css = getComputedStyle(this.host);
+    const style = Object.fromEntries(["grid", "hidden", "hatch", "muted"].map((name) => [name, css.getPropertyValue(`--ax-${name}`)]));
     const context = this.canvas(this.base);
-    this.fills(context, table);
+    const reasons = this.reasons();
+    this.fills(context, table, reasons, style.hidden);
+    if (this.width >= 5 && this.height >= 5) this.glyphs(context, reasons, style.hatch);
     const { font, decimals } = this.digitsThatFit();
-    this.decimals = decimals;
-    context.textAlign = "center";
-    context.textBaseline = "middle";
-    context.font = `${font}px ${getComputedStyle(this.host).fontFamily || "sans-serif"}`;
+    if (decimals !== null) this.digitsIn(context, table, colours.ink, style, `${font}px ${css.fontFamily}`, decimals);
+    if (this.width >= 8 && this.height >= 8) this.grid(context, style);
+  }
+
+  /** Row by row as drawn: 1 where a cell is hidden as future, 2 as padding, else 0. */
+  reasons() {
+    const found = new Uint8Array(this.across * this.down);
+    for (let y = 0, i = 0; y < this.down; y++) {
+      for (let x = 0; x < this.across; x++, i++) {
+        const why = this.transposed ? this.hidden(x, y) : this.hidden(y, x);
+        if (why) found[i] = why === "future" ? 1 : 2;
+      }
+    }
+    return found;
+  }
+
+  digitsIn(context, table, ink, style, font, decimals) {
+    Object.assign(context, { textAlign: "center", textBaseline: "middle", font });
     for (let y = 0; y < this.down; y++) {
       for (let x = 0; x < this.across; x++) {
-        context.globalAlpha = 1;
         const [row, column] = this.transposed ? [x, y] : [y, x];
         const value = this.matrix.at(row, column);
-        const why = this.hidden(row, column);
-        if (why) this.glyph(context, x, y, why, colours, value, decimals !== null);
-        else if (decimals !== null) {
-          context.fillStyle = inkOn(table, shade(value, this.unit, this.limit), colours.ink);
+        const [across, down] = [(x + 0.5) * this.width, (y + 0.5) * this.height + 0.5];
+        if (this.hidden(row, column)) {
+          const half = context.measureText(cellText(value, 0)).width / 2 + 3;
+          context.fillStyle = style.hidden;
+          context.fillRect(across - half, down - 8.5, half * 2, 16);
+          context.fillStyle = style.muted;
+          context.fillText(cellText(value, 0), across, down);
+        } else {
+          context.fillStyle = inkOn(table, shade(value, this.unit, this.limit), ink);
           context.globalAlpha = value !== 0 && Number(value.toFixed(decimals)) === 0 ? 0.5 : 1; // there, but next to nothing
-          context.fillText(cellText(value, decimals), (x + 0.5) * this.width, (y + 0.5) * this.height + 0.5);
+          context.fillText(cellText(value, decimals), across, down);
+          context.globalAlpha = 1;
         }
       }
     }
@@ -122,16 +145,16 @@ export class MatrixView {
     return { font: LEAST_TYPE, decimals: null };
   }
 
-  fills(context, table) {
+  fills(context, table, reasons, hiddenColour) {
+    const blank = [1, 3, 5].map((at) => parseInt(hiddenColour.trim().slice(at, at + 2), 16)); // #rrggbb
     const image = new ImageData(this.across, this.down);
     for (let y = 0; y < this.down; y++) {
       for (let x = 0; x < this.across; x++) {
         const value = this.transposed ? this.matrix.at(x, y) : this.matrix.at(y, x);
         const from = shade(Number.isFinite(value) ? value : 0, this.unit, this.limit) * 3;
-        const to = (y * this.across + x) * 4;
-        image.data[to] = table[from];
-        image.data[to + 1] = table[from + 1];
-        image.data[to + 2] = table[from + 2];
+        const at = y * this.across + x;
+        const to = at * 4;
+        for (let c = 0; c < 3; c++) image.data[to + c] = reasons[at] ? blank[c] : table[from + c];
         image.data[to + 3] = 255;
       }
     }
@@ -139,8 +162,10 @@ export class MatrixView {
     small.getContext("2d").putImageData(image, 0, 0);
     context.imageSmoothingEnabled = false;
     context.drawImage(small, 0, 0, this.size.width, this.size.height);
-    if (this.width < 8 || this.height < 8) return;
-    context.strokeStyle = getComputedStyle(this.host).getPropertyValue("--ax-grid");
+  }
+
+  grid(context, style) {
+    context.strokeStyle = style.grid;
     context.lineWidth = 1;
     context.beginPath();
     for (let x = 1; x < this.across; x++) line(context, x * this.width, 0, x * this.width, this.size.height);
@@ -148,34 +173,20 @@ export class MatrixView {
     context.stroke();
   }
 
-  /** The future: hatched. Padding: dotted. With −∞ where the number is that. */
-  glyph(context, x, y, why, colours, value, digits) {
-    const [left, top, w, hgt] = [x * this.width, y * this.height, this.width, this.height];
-    const style = getComputedStyle(this.host);
-    context.save();
-    context.beginPath();
-    context.rect(left, top, w, hgt);
-    context.clip();
-    context.fillStyle = style.getPropertyValue("--ax-hidden");
-    context.fillRect(left, top, w, hgt);
-    context.strokeStyle = context.fillStyle = style.getPropertyValue("--ax-hatch");
-    if (why === "future" && w >= 5) {
-      context.beginPath();
-      const gap = Math.max(5, Math.min(8, w / 4));
-      for (let s = -hgt; s < w; s += gap) line(context, left + s, top + hgt, left + s + hgt, top);
-      context.stroke();
-    } else if (why === "padding" && w >= 5) {
-      for (let dx = 4; dx < w; dx += 7) for (let dy = 4; dy < hgt; dy += 7) context.fillRect(left + dx, top + dy, 1.6, 1.6);
+  /** The future hatched, padding dotted: all cells of a kind in one fill. */
+  glyphs(context, reasons, colour) {
+    for (const kind of [1, 2]) {
+      const path = new Path2D();
+      let any = false;
+      for (let i = 0; i < reasons.length; i++) {
+        if (reasons[i] !== kind) continue;
+        path.rect((i % this.across) * this.width, Math.floor(i / this.across) * this.height, this.width, this.height);
+        any = true;
+      }
+      if (!any) continue;
+      context.fillStyle = context.createPattern(glyph(kind, colour), "repeat");
+      context.fill(path);
     }
-    if (digits && (value === -Infinity || value === 0)) {
-      const text = cellText(value, 0);
-      const half = context.measureText(text).width / 2 + 3;
-      context.fillStyle = style.getPropertyValue("--ax-hidden");
-      context.fillRect(left + w / 2 - half, top + hgt / 2 - 8, half * 2, 16);
-      context.fillStyle = style.getPropertyValue("--ax-muted");
-      context.fillText(text, left + w / 2, top + hgt / 2 + 0.5);
-    }
-    context.restore();
   }
 
   /** Light up: a whole row, a whole column, one cell; any may be null. `hue` is a CSS colour. */
@@ -196,6 +207,22 @@ export class MatrixView {
       frame(cell[1] * this.width, cell[0] * this.height, w, hgt, 3);
     }
   }
+}
+
+/** A tile of 8 × 8: 1 = hatching, 2 = dots. */
+function glyph(kind, colour) {
+  const tile = new OffscreenCanvas(8, 8);
+  const context = tile.getContext("2d");
+  context.fillStyle = context.strokeStyle = colour;
+  if (kind === 2) context.fillRect(3, 3, 2, 2);
+  else {
+    for (const shift of [-8, 0, 8]) {
+      context.moveTo(shift - 1, 9);
+      context.lineTo(shift + 9, -1);
+    }
+    context.stroke();
+  }
+  return tile;
 }
 
 function line(context, x0, y0, x1, y1) {

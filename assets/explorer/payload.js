@@ -36,16 +36,25 @@ export function unpack(payload) {
   return run;
 }
 
+/** {name: {shape, data: base64 float32}} → {name: Matrix}; {shape, like, hidden} is another one with −∞ at the bits. */
 export function unpackTensors(packed) {
-  return Object.fromEntries(
-    Object.entries(packed).map(([name, { shape, data }]) => {
-      const raw = bytes(data);
-      return [name, new Matrix(name, shape[0], shape[1], new Float32Array(raw.buffer, 0, shape[0] * shape[1]))];
-    }),
-  );
+  const found = {};
+  const entries = Object.entries(packed);
+  for (const [name, { shape, data }] of entries) {
+    if (data) found[name] = new Matrix(name, shape[0], shape[1], new Float32Array(bytes(data).buffer, 0, shape[0] * shape[1]));
+  }
+  for (const [name, { shape, like, hidden }] of entries) {
+    if (!like) continue;
+    const bits = bytes(hidden);
+    const values = found[like].data.slice();
+    for (let i = 0; i < values.length; i++) if ((bits[i >> 3] >> (7 - (i & 7))) & 1) values[i] = -Infinity;
+    found[name] = new Matrix(name, shape[0], shape[1], values);
+  }
+  return found;
 }
 
 function bytes(base64) {
+  if (Uint8Array.fromBase64) return Uint8Array.fromBase64(base64);
   const text = atob(base64);
   const out = new Uint8Array(text.length);
   for (let i = 0; i < text.length; i++) out[i] = text.charCodeAt(i);

@@ -86,7 +86,11 @@ function payload(weights, settings = {}) {
       { text: " b", real: true },
     ],
     names: ["a", "b"],
-    tensors: { weights: float32(weights), masked: float32([[0.5, -Infinity], [0.25, 1]]) },
+    tensors: {
+      weights: float32(weights),
+      scaled: float32([[0.5, 3], [0.25, 1]]),
+      masked: { shape: [2, 2], like: "scaled", hidden: Buffer.from([0b01000000]).toString("base64") },
+    },
     visible: Buffer.from([0b10110000]).toString("base64"),
     kept: null,
     lesson: { steps: [], matrices: { weights: { rows: "query", columns: "key", unit: true, operands: [] } } },
