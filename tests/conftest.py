@@ -1,10 +1,6 @@
 """What every test shares."""
 
-import hashlib
 import os
-import shutil
-import tempfile
-from pathlib import Path
 
 import pytest
 import tiny_gpt2
@@ -20,17 +16,10 @@ settings.load_profile("here")
 
 
 @pytest.fixture(scope="session", autouse=True)
-def gpt2_folder(request):
-    """A small random GPT-2 that stands for the real one, in every process of the tests. Made once, then kept."""
-    kept = request.config.cache.mkdir("tiny-gpt2")
-    folder = kept / hashlib.sha256(Path(tiny_gpt2.__file__).read_bytes()).hexdigest()[:12]
-    if not folder.exists():
-        new = tiny_gpt2.make(Path(tempfile.mkdtemp(dir=kept)))
-        try:
-            new.rename(folder)
-        except OSError:  # another process was quicker
-            shutil.rmtree(new)
-    os.environ["ATTENTION_GPT2"] = str(folder.resolve())
+def gpt2_folder(tmp_path_factory):
+    """A small random GPT-2 that stands for the real one, in every process of the tests."""
+    folder = tiny_gpt2.make(tmp_path_factory.mktemp("tiny-gpt2"))
+    os.environ["ATTENTION_GPT2"] = str(folder)
     return folder
 
 

@@ -20,7 +20,7 @@ class Untrained(Model):
     example = "The cat sat on the mat"
     examples = (example, "the cat saw the cat", "你好，世界")
     context_length = 1024
-    tokenizers = ("words", "characters")
+    tokenizers = ("words", "characters", "subwords")
     options = frozenset({"tokenizer", "d_model", "d_head", "seed", "qkv_bias", "positions"})
     x_rule = "add"
 
@@ -28,6 +28,10 @@ class Untrained(Model):
         if request.tokenizer == "characters":
             pieces = text.characters(request.sentence)
             return text.from_pieces(pieces, map(ord, pieces))
+        if request.tokenizer == "subwords":
+            from .trained import subwords  # the tokenizer file is read when it is first asked for
+
+            return subwords(request.sentence)
         pieces = text.words(request.sentence)
         return text.from_pieces(pieces, map(word_id, pieces))
 
