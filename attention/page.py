@@ -397,7 +397,7 @@ def build() -> gr.Blocks:
             box["edits"] = gr.JSON(**at_start["edits"], visible=False)
         with gr.Accordion("Take it away", open=False, elem_id="take-away"):
             with gr.Row():
-                small = {"size": "sm", "min_width": 130}
+                small = {"size": "md", "min_width": 150}
                 draw = gr.Button("Draw all steps", elem_id="draw-sheet", **small)
                 takers = {f: gr.Button(title, elem_id=f"take-{f}", **small) for f, title in EXPORTS.items()}
             trouble = gr.Markdown(visible=True, container=False)
