@@ -232,6 +232,21 @@ def test_a_folder_that_is_not_whole_is_said_in_one_sentence_and_can_be_mended(gp
     assert attend("The cat is here", model="gpt2").guess
 
 
+def test_the_published_file_names_its_weights_otherwise_and_holds_masks_too(gpt2_folder, tmp_path, monkeypatch):
+    from safetensors.torch import load_file, save_file
+
+    want = attend("The cat sat", model="gpt2").guess.logits
+    for name in ("config.json", "tokenizer.json"):
+        (tmp_path / name).write_bytes((gpt2_folder / name).read_bytes())
+    weights = load_file(gpt2_folder / "model.safetensors").items()
+    masks = {f"h.{layer}.attn.bias": torch.ones(1, 1, 64, 64).tril() for layer in range(3)}
+    save_file({k.removeprefix("transformer."): w for k, w in weights} | masks, tmp_path / "model.safetensors")
+    monkeypatch.setenv(gpt2_files.FOLDER, str(tmp_path))
+    for kept in ("_cache", "_readings"):
+        monkeypatch.setattr(compute, kept, Cache(2**20))
+    assert attend("The cat sat", model="gpt2").guess.logits == want
+
+
 CHILD = """
 import json, os, sys, time
 sys.path[:0] = [{root!r}, {tests!r}]
