@@ -7,6 +7,11 @@ import { percent } from "./numbers.js";
 const box = (text, role = "") => h(`span.ax-node${role ? `.ax-hue-${role}` : ""}`, {}, text);
 const arrow = (text = "→") => h("span.ax-arrow", { "aria-hidden": "true" }, text);
 
+/** What else is added before the context reaches the stream, in a model with many heads. */
+function joint(run) {
+  return (run.lesson.joint ?? []).map((other) => h("span.ax-stop", {}, arrow("with"), box(other)));
+}
+
 /** Draws the way to the guess and the guesses; onChoose(index) is called for one of them. */
 export function guessPart(host, run, query, chosen, onChoose) {
   if (!run.guess) {
@@ -40,7 +45,7 @@ export function guessPart(host, run, query, chosen, onChoose) {
         "span.ax-fork",
         {},
         h("span", {}, box(`r of ${name}`), arrow("goes around the head →")),
-        h(`span${off ? ".ax-struck" : ""}`, {}, box(`context of ${name}`, "value"), arrow(off ? "left out" : "added →")),
+        h(`span${off ? ".ax-struck" : ""}`, {}, box(`context of ${name}`, "value"), joint(run), arrow(off ? "left out" : "added →")),
       ),
       box("+"),
       run.lesson.path.map((stop) => h("span.ax-stop", {}, arrow(), box(stop))),
