@@ -2,9 +2,13 @@
 
 import spaces  # noqa: F401  before torch: ZeroGPU patches it
 
+from attention import startup
+
+startup.check()
+
 from attention.page import build, look
 
 demo = build()
 
 if __name__ == "__main__":
-    demo.launch(**look())
+    startup.launch(demo, **look())

@@ -22,6 +22,7 @@ from .request import Request
 from .trace import Trace
 
 CACHE_BYTES = 64 * 2**20  # for results
+MORE_TOKENS = 256  # each so many cost one more second of GPU time to ask for
 READING_BYTES = 128 * 2**20  # for passes of large models over a sentence: 39 MB for GPT-2's 1,024 tokens
 
 
@@ -116,8 +117,8 @@ def _run(request: Request, tokens: tuple[text.Token, ...], device: str) -> Pass 
 
 
 def seconds(request: Request, tokens: tuple[text.Token, ...]) -> int:
-    """The GPU time to ask for."""
-    return request.source.gpu_seconds
+    """The GPU time to ask for: a start that even an empty run needs, and more where large matrices come back."""
+    return request.source.gpu_seconds + len(tokens) // MORE_TOKENS
 
 
 def _gpu(task):

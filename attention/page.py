@@ -6,6 +6,7 @@ The page's settings are ordinary components, one a field of Request; the explore
 import contextlib
 import inspect
 import json
+import os
 import shutil
 import tempfile
 import time
@@ -17,7 +18,7 @@ from typing import Any
 
 import gradio as gr
 
-from . import compute, figures, lesson, models
+from . import compute, figures, lesson, models, service
 from . import export as exports
 from .explorer import ASSETS, pack_parameters, payload
 from .module import MASK_MODES
@@ -59,6 +60,7 @@ def _told(error: ValueError) -> gr.Error:
     """Our refusal as the error that reaches a client; what the platform raised passes unchanged."""
     if isinstance(error, gr.Error):
         return error
+    service.refused()
     return gr.Error(_escape(str(error)), print_exception=False)
 
 
@@ -76,10 +78,13 @@ def endpoint(answer: Callable, returns: type, **extra: tuple[type, Any, str]) ->
     def call(*args, **kwargs):
         given = signature.bind(*args, **kwargs).arguments
         more = {name: given.pop(name, default) for name, (_, default, _) in extra.items()}
-        try:
-            return answer(Request(**given), **more)
-        except ValueError as error:
-            raise _told(error) from None
+        with service.line(answer.__name__):
+            try:
+                request = Request(**given)
+                service.note(model=request.source.name)
+                return answer(request, **more)
+            except ValueError as error:
+                raise _told(error) from None
 
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
     defaults = {f.name: f.default for f in fields(Request) if f.init}
@@ -103,12 +108,13 @@ def attend(request: Request) -> dict:
     Rows are queries, columns are keys. null in `masked` means minus infinity. Sentences over 256 tokens: use /export.
     """
     tokens = compute.tokenize(request)
+    service.note(tokens=len(tokens))
     if len(tokens) > MAX_API_TOKENS:
         raise ValueError(
             f"The sentence has {len(tokens):,} tokens, but /attend answers for at most {MAX_API_TOKENS}; "
             "/export gives the same numbers as a file."
         )
-    return exports.as_dict(compute.run(request))
+    return exports.as_dict(_computed(request, gpu=True))
 
 
 def tokenize(request: Request) -> dict:
@@ -118,17 +124,25 @@ def tokenize(request: Request) -> dict:
 
 def figure(request: Request, step: str, format: str, theme: str, size: str, dpi: int) -> gr.FileData:
     """Draw one step of the head's work on a sentence, or all of them, as an image file."""
-    result = compute.run(request, gpu=False)
+    result = _computed(request, gpu=False)
     data = figures.render(result, step, format, theme=theme, size=size, dpi=dpi)
     return gr.FileData(path=_file(f"attention-{step}.{format}", data), orig_name=f"attention-{step}.{format}")
 
 
 def export(request: Request, format: str) -> gr.FileData:
     """Give a whole run as one file: every tensor, the tokens, the settings, for any length of sentence."""
-    result = compute.run(request, gpu=False)
+    result = _computed(request, gpu=False)
     data = exports.export(result, format)
     name = exports.file_name(result, format)
     return gr.FileData(path=_file(name, data), orig_name=name)
+
+
+def _computed(request: Request, gpu: bool) -> compute.Result:
+    """The request's result, and what the log says about it."""
+    service.note(model=request.source.name)
+    result = compute.run(request, gpu)
+    service.note(tokens=len(result.tokens), device=result.device)
+    return result
 
 
 def _file(name: str, data: bytes) -> str:
@@ -158,23 +172,27 @@ def _folder() -> str:
 
 def _painted(request: Request, gpu: bool, **opened: Any) -> dict[str, Any]:
     """A value for the explorer: the payload, and a number that makes each answer a new value, so that it is painted."""
-    return payload(compute.run(request, gpu)) | {"run": time.time_ns(), "open": opened}
+    return payload(_computed(request, gpu)) | {"run": time.time_ns(), "open": opened}
 
 
 def _message(error: ValueError) -> dict[str, Any]:
+    service.refused()
     return {"message": str(error), "run": time.time_ns()}
 
 
+@service.logged
 def run(*values: Any) -> dict[str, Any]:
     """Run and Enter: through the GPU function."""
     return _answer(values, gpu=True)
 
 
+@service.logged
 def preview(*values: Any) -> dict[str, Any]:
     """Another setting: on the CPU."""
     return _answer(values, gpu=False)
 
 
+@service.logged
 def typed(event: gr.EventData, *values: Any) -> dict[str, Any]:
     """Live typing, on the CPU: the sentence as it is in the box now, with the page's settings and without its edits.
 
@@ -206,6 +224,7 @@ def _from_page(values: dict[str, Any]) -> Request:
 OPTION_FIELDS = ("tokenizer", "head_off", "checkpoint", "d_model", "d_head", "seed", "qkv_bias", "positions")
 
 
+@service.logged
 def choose_model(*values: Any) -> list[Any]:
     """Another model: its own layer and head, its options in view, and its example where it cannot read the sentence."""
     settings = dict(zip(ARGUMENTS, values, strict=True))
@@ -221,6 +240,7 @@ def choose_model(*values: Any) -> list[Any]:
         return [_message(error), *[gr.skip()] * len(ARGUMENTS)]
 
 
+@service.logged
 def ask(event: gr.EventData) -> list[Any]:
     """The explorer asks for another run: the whole request comes with the event."""
     try:
@@ -230,6 +250,7 @@ def ask(event: gr.EventData) -> list[Any]:
         return [_message(error), *[gr.skip()] * len(ARGUMENTS)]
 
 
+@service.logged
 def arrive(visit: gr.Request) -> list[Any]:
     """A visit: a link's request computed on the CPU; without one the example that is there already stays."""
     unchanged = [gr.skip()] * len(ARGUMENTS)
@@ -271,21 +292,25 @@ def parameters(query: str) -> dict[str, Any]:
         return {}
 
 
+@service.logged
 def draw_sheet(*values: Any) -> tuple[Any, Any, str]:
     """The sheet of all steps, to look at and to take away."""
     try:
-        result = compute.run(_from_page(dict(zip(ARGUMENTS, values, strict=True))), gpu=False)
+        result = _computed(_from_page(dict(zip(ARGUMENTS, values, strict=True))), gpu=False)
     except ValueError as error:
+        service.refused()
         return gr.skip(), gr.skip(), str(error)
     files = [_file(f"attention.{format}", figures.render(result, "all", format)) for format in figures.FORMATS]
     return gr.Image(files[0], visible=True), gr.Files(files, visible=True), ""
 
 
+@service.logged
 def take_away(format: str, *values: Any) -> tuple[Any, str]:
     """The run on the page as a file to download."""
     try:
-        result = compute.run(_from_page(dict(zip(ARGUMENTS, values, strict=True))), gpu=False)
+        result = _computed(_from_page(dict(zip(ARGUMENTS, values, strict=True))), gpu=False)
     except ValueError as error:
+        service.refused()
         return gr.skip(), str(error)
     return gr.Files([_file(exports.file_name(result, format), exports.export(result, format))], visible=True), ""
 
@@ -325,6 +350,9 @@ LOADER = (
 
 def build() -> gr.Blocks:
     """The page with its endpoints; `app.py` serves it."""
+    # Gradio sums up all past events after each one, for a page that is off here: it would get slower as it serves.
+    os.environ.setdefault("GRADIO_ANALYTICS_CACHE_FREQUENCY", "1000000")
+    os.environ.setdefault("GRADIO_ANALYTICS_MAX_EVENTS", "100")
     start = Request(models.get(models.DEFAULT).example)
     at_start = dict(zip(ARGUMENTS, _controls(start), strict=True))
     at_start = {name: {k: v for k, v in update.items() if k != "__type__"} for name, update in at_start.items()}
@@ -441,4 +469,5 @@ def look() -> dict[str, Any]:
     theme = gr.themes.Base(
         primary_hue="blue", neutral_hue="slate", font=plain, font_mono=["ui-monospace", "Menlo", "monospace"]
     )
-    return {"theme": theme, "css_paths": CSS, "footer_links": ["api"], "mcp_server": True}
+    shown = {"theme": theme, "css_paths": CSS, "footer_links": ["api"], "mcp_server": True}
+    return shown | {"app_kwargs": service.app_settings(), "max_file_size": "1mb", "enable_monitoring": False}

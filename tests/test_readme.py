@@ -11,7 +11,7 @@ import yaml
 
 from attention import Request, compute, models
 from attention.explorer import ASSETS
-from attention.page import MAX_API_TOKENS
+from attention.page import CONCURRENCY, MAX_API_TOKENS, QUEUE_SIZE
 from attention.request import MAX_CHARACTERS, MAX_EDITS, MAX_SEED, MAX_SIZE
 
 ROOT = Path(__file__).parent.parent
@@ -43,7 +43,10 @@ def test_limits_are_the_constants():
         f"at most {MAX_EDITS} edits",
         f"sizes, 1 to {MAX_SIZE}",
         f"0 to {MAX_SEED:,}",
-        f"asks for {compute.seconds(Request('a'), ())} seconds",
+        f"asks for {compute.seconds(Request('a'), ())} seconds (GPT-2: {models.get('gpt2').gpu_seconds})",
+        f"more for every {compute.MORE_TOKENS} tokens",
+        f"At most {QUEUE_SIZE} requests wait",
+        f"Up to {CONCURRENCY} run at once",
         f"up to {models.get('untrained').context_length:,} tokens",
     ):
         assert sentence in README, sentence

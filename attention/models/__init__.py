@@ -81,7 +81,7 @@ class Model:
     tokenizers: ClassVar[tuple[str, ...]]  # the first is what "auto" means; one alone cannot be chosen
     options: ClassVar[frozenset[str]] = frozenset()  # the arguments, beyond those all models have, that it takes
     live: ClassVar[bool] = True  # quick enough on the CPU to answer while someone types
-    gpu_seconds: ClassVar[int] = 3  # to ask for: quota is checked against what is requested, not what is used
+    gpu_seconds: ClassVar[int] = 2  # to ask for, at least: quota is checked against what is requested, not used
     digits: ClassVar[int] = 2  # the most decimals in a cell
     examples: ClassVar[tuple[str, ...]] = ()  # further sentences worth a try
     checkpoints: tuple[int, ...] = ()  # training steps after which the weights were kept
