@@ -176,6 +176,9 @@ def _painted(request: Request, gpu: bool, **opened: Any) -> dict[str, Any]:
 
 
 def _message(error: ValueError) -> dict[str, Any]:
+    if isinstance(error, gr.Error):  # raised where the GPU is: a mistake of ours, not the visitor's
+        service.note(outcome="failed")
+        return {"message": f"This could not be computed ({error}); the mistake is the app's.", "run": time.time_ns()}
     service.refused()
     return {"message": str(error), "run": time.time_ns()}
 
