@@ -203,7 +203,7 @@ def typed(event: gr.EventData, *values: Any) -> dict[str, Any]:
     """
     settings = dict(zip(ARGUMENTS, values, strict=True)) | {"edits": None}
     if not models.get(settings["model"]).live:
-        return gr.skip()
+        return {"message": "", "run": time.time_ns()}  # an answer all the same: the explorer waits for one
     data = event._data if isinstance(event._data, dict) else {}
     return _answer(tuple((settings | {"sentence": data.get("sentence")}).values()), gpu=False)
 
@@ -442,9 +442,9 @@ def build() -> gr.Blocks:
         live = [c.input for name, c in box.items() if name not in ("sentence", "model", "edits")]
         gr.on(live, preview, settings, explorer, trigger_mode="always_last", concurrency_limit=CONCURRENCY, **quiet)
         box["model"].input(choose_model, settings, everything, concurrency_limit=CONCURRENCY, **quiet)
-        live = {"trigger_mode": "always_last", "concurrency_limit": CONCURRENCY} | quiet
-        explorer.typed(typed, settings, explorer, **live)
-        explorer.ask(ask, None, everything, trigger_mode="always_last", concurrency_limit=CONCURRENCY, **quiet)
+        # "multiple": the explorer itself sends one wish at a time; Gradio's "always_last" loses the last custom event.
+        explorer.typed(typed, settings, explorer, trigger_mode="multiple", concurrency_limit=CONCURRENCY, **quiet)
+        explorer.ask(ask, None, everything, trigger_mode="multiple", concurrency_limit=CONCURRENCY, **quiet)
         draw.click(draw_sheet, settings, [sheet, files, trouble], api_visibility="private")
         for format, button in takers.items():
             button.click(partial(take_away, format), settings, [files, trouble], api_visibility="private")

@@ -3,6 +3,7 @@
 import ast
 import asyncio
 import io
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -30,7 +31,11 @@ def ask(server):
             await opened.initialize()
             return await call(opened)
 
-    return lambda call: asyncio.run(asyncio.wait_for(session(call), 60))
+    def run(call):  # in a thread of its own: a browser test before may have left an event loop running in this one
+        with ThreadPoolExecutor(1) as thread:
+            return thread.submit(asyncio.run, asyncio.wait_for(session(call), 60)).result()
+
+    return run
 
 
 def test_the_tools_say_what_they_do_and_what_every_argument_means(ask):

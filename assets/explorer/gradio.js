@@ -5,10 +5,11 @@ import { mount } from "./main.js";
 
 export function start({ element, props, watch, ask, typed, server }) {
   const root = element.closest("#explorer") ?? element;
+  const asking = oneAtATime(([send, what]) => send(what));
   const view = mount(
     element.querySelector(".ax-mount"),
     {
-      ask,
+      ask: (settings) => asking.want([ask, settings]),
       parameters: (query) => server.parameters(query),
       address: (query, own) => merged(query, own).href,
       // Only what a visitor does comes here, never the first paint: a link must be read before anything is written.
@@ -16,10 +17,33 @@ export function start({ element, props, watch, ask, typed, server }) {
     },
     root,
   );
-  const draw = () => props.value && view.show(props.value);
+  const draw = () => {
+    if (props.value) view.show(props.value);
+    asking.answered();
+  };
   watch("value", draw);
   draw();
-  listen(typed);
+  listen((sentence) => asking.want([typed, sentence]));
+}
+
+const PATIENCE = 4000; // milliseconds after which an answer is no longer waited for
+
+/** Sends one wish at a time; of those that come meanwhile the last one follows. So answers arrive in order. */
+function oneAtATime(send) {
+  let [waiting, timer, next] = [false, 0, null];
+  const go = (wish) => {
+    waiting = true;
+    timer = setTimeout(answered, PATIENCE);
+    send(wish);
+  };
+  const answered = () => {
+    clearTimeout(timer);
+    waiting = false;
+    const wish = next;
+    next = null;
+    if (wish) go(wish);
+  };
+  return { answered, want: (wish) => (waiting ? (next = wish) : go(wish)) };
 }
 
 let told = null; // who hears of typing: the explorer that was mounted last
