@@ -155,8 +155,8 @@ def hint(model: LanguageModel, ids: Tensor, after: Tensor) -> Tensor:
     """How little the heads look where copying needs them to: the mean of −log of the weight there, both layers.
 
     Layer 0: at the token before. Layer 1: at a token that equals the next one and follows an earlier occurrence of the
-    current one. Left alone, the heads find another way to copy that is harder to read: the first looks for the same
-    token earlier and passes its position on, the second looks one position further.
+    current one. Without this term the recipe did not form the pair in the time it takes; assets/trained/README.md says
+    what was tried.
     """
     before = F.pad(ids, (1, 0), value=-1)[:, :-1]  # (B, T) the token before each
     causal = causal_mask(ids.shape[1], ids.device)  # (T, T)
