@@ -42,6 +42,9 @@ class Result:
     notes: tuple[str, ...] = ()
     overview: Overview | None = None  # every head in small, for a model with many
 
+    def __repr__(self) -> str:
+        return f"<Result {self.request.model!r}, {len(self.tokens)} tokens, {self.device}: {self.request.query()[:60]}>"
+
     @cached_property
     def names(self) -> list[str]:
         return text.names(self.tokens)

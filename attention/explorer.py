@@ -94,8 +94,8 @@ def _bits(mask: np.ndarray) -> str:
 
 def _model(result: Result) -> dict[str, Any]:
     model, request = result.model, result.request
-    layer = f", layer {request.layer + 1}" if model.layers > 1 else ""
-    head = f", head {request.head + 1}" if model.heads > 1 else ""
+    layer = f", layer {request.layer}" if model.layers > 1 else ""  # counted from 0, as in the API
+    head = f", head {request.head}" if model.heads > 1 else ""
     return {
         "name": model.name,
         "title": model.title + layer + head,
@@ -104,6 +104,7 @@ def _model(result: Result) -> dict[str, Any]:
         "examples": model.examples,
         "checkpoints": model.checkpoints,
         "losses": model.losses,
+        "learning": model.learning,
     }
 
 

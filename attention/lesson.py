@@ -28,7 +28,7 @@ TITLE = "Causal attention, step by step"
 QUERY_AXIS = "query: who looks"
 KEY_AXIS = "key: who is looked at"
 ORDER_NOTE = (
-    "Some texts mask first and scale after. The weights are the same either way; only the masked numbers differ, "
+    "Some texts mask first and scale after. The weights are the same either way; the numbers left here would be larger "
     "by the factor √d."
 )
 
@@ -225,6 +225,8 @@ def words(step: Step, result: Result) -> tuple[str, str]:
             formula = "masked = scaled where key ≤ query and key is no padding, else −∞"
         else:
             formula = "masked = scaled where key is no padding, else −∞"
+    if step.name == "weights" and any(tensor == "weights" for tensor, *_ in request.edits):
+        sentence += " A weight that you set need not fit in: then the row's sum is another."
     if step.name == "weights" and request.dropout:
         sentence += f" Then dropout strikes out some of them and divides the others by {1 - request.dropout:g}."
         formula += f", kept / {1 - request.dropout:g}"
@@ -285,7 +287,7 @@ def for_page(result: Result) -> dict[str, Any]:
         "matrices": matrices,
         "axes": {"query": QUERY_AXIS, "key": KEY_AXIS, "token": "token", "dimension": "dimension"},
         "masks": MASK_TITLES,
-        "order_note": ORDER_NOTE,
+        "order_note": ORDER_NOTE if result.request.mask == "causal" else "",
         "joint": result.model.joint(result.request),
         "path": result.model.path(result.request),
     }

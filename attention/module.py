@@ -180,11 +180,12 @@ class SelfAttention(nn.Module):
         scores = edited(dot(q, k), "scores", edits)  # (B, T, T)
         scaled = scores / math.sqrt(self.d_out) if scale else scores  # (B, T, T)
         masked = hide(scaled, before) if padded or mask == "causal" else scaled  # (B, T, T)
-        weights = softmax(masked, may_be_empty=padded)  # (B, T, T)
         if mask in ("after", "after_renormalised"):
-            weights = weights * visible
-        if mask == "after_renormalised":
-            weights = renormalise(weights)
+            # In double: what the future leaves of a row can be too small for a float, and is then divided by itself.
+            weights = softmax(masked.double(), may_be_empty=padded) * visible  # (B, T, T)
+            weights = (renormalise(weights) if mask == "after_renormalised" else weights).to(masked.dtype)
+        else:
+            weights = softmax(masked, may_be_empty=padded)  # (B, T, T)
         if kept is not None:
             weights = drop(weights, kept.to(x.device), self.dropout if dropout is None else dropout)
         weights = edited(weights, "weights", edits)  # (B, T, T)

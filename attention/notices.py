@@ -43,16 +43,24 @@ def number(value: float) -> str:
     return f"{value:.4f}" if abs(value) >= 0.0001 else f"{value:.1e}"
 
 
+EVEN = 1.1  # times the average share: up to here a row counts as even
+
+
 def headline(result: Result) -> str:
     """What the chosen head does for the last token, in one sentence."""
     names, row = result.names, last_real(result)
     weights, key = result["weights"][row], best_key(result, row)
     start = names[row]
     if result.request.head_off:
-        return f"This head is left out: what {names[row]} looks at does not reach the guess."
+        return f"Attention is off: what {names[row]} looks at does not reach the guess."
+    if result.request.edits:
+        count = len(result.request.edits)
+        return (
+            f"You changed {'a number' if count == 1 else f'{count} numbers'}; what follows was worked out from there."
+        )
     model, request = result.model, result.request
     if result.guess and model.heads > 1:
-        start = f"In layer {request.layer + 1}, head {request.head + 1}, {names[row]}"
+        start = f"In layer {request.layer}, head {request.head}, {names[row]}"
     elif result.guess:  # only the last layer's head speaks to the guess directly
         last = request.layer == model.layers - 1
         start = f"{'To guess the next word' if last else 'In the first layer'}, {names[row]}"
@@ -67,6 +75,8 @@ def headline(result: Result) -> str:
         return f"{start} looks back at {names[key]}." if key < row else f"{start} looks ahead at {names[key]}."
     seen = int((weights > 0).sum())
     target = "itself" if key == row else names[key]
+    if seen > 1 and share < EVEN / seen and result.request.mask != "after" and not result.request.dropout:
+        return f"{start} spreads its attention almost evenly over {seen} tokens."
     if seen == 1:
         return f"{start} gives {percent(share)} to {target}, and nothing to any other token."
     return f"{start} spreads its attention over {seen} tokens; the largest share, {percent(share)}, goes to {target}."
@@ -85,7 +95,7 @@ def _tokens(result: Result) -> str:
         few = "One token: it can only look at itself."
         return f"{len(tokens)} tokens, every one different." if len(tokens) > 1 else few
     same = [result.names[t.index] for t in tokens if t.id == most]
-    return f"{_list(same[:4])} are the same token: only their place tells them apart."
+    return f"{_list(same[:4])} are the same token, so they start from the same numbers."
 
 
 def _x(result: Result) -> str:
@@ -98,6 +108,8 @@ def _x(result: Result) -> str:
                 if gap == 0:
                     return f"{pair} have the same row: nothing here says where they stand."
                 differ = f"{pair} are the same token, yet their rows differ by up to {number(gap)}"
+                if "earlier" in result.sources or "before" in result.sources:
+                    return f"{differ}: where they stand and what came before is in the numbers too."
                 return f"{differ}: the place is in the numbers too."
     if len(tokens) == 1:
         return f"One row of {x.shape[1]} numbers." if x.shape[1] > 1 else "One row of one number."
@@ -168,7 +180,19 @@ def _weights(result: Result) -> str:
     alone = request.mask in ("causal", "after_renormalised") and weights[first, first] == 1
     if alone and row != first:
         text += f" {names[first]} can look only at itself, so it gives itself all."
-    return text
+    return text + _written_before(result, key)
+
+
+def _written_before(result: Result, key: int) -> str:
+    """What the first layer wrote at the key that the second one looks at, if it was one thing above all."""
+    if "earlier_weights" not in result.sources:
+        return ""
+    earlier = result.sources["earlier_weights"][key].numpy()
+    at = int(earlier.argmax())
+    if at == key or earlier[at] < 0.5:
+        return ""
+    names = result.names
+    return f" In the first layer {names[key]} gave {percent(float(earlier[at]))} to {names[at]}: that is in its key."
 
 
 def _context(result: Result) -> str:

@@ -23,7 +23,7 @@ from . import export as exports
 from .explorer import ASSETS, pack_parameters, payload
 from .module import MASK_MODES
 from .request import ARGUMENTS as MEANINGS
-from .request import MAX_CHARACTERS, MAX_SEED, MAX_SIZE, Request
+from .request import MAX_SEED, MAX_SIZE, Request
 
 MAX_API_TOKENS = 256  # `/attend` answers in JSON, which grows with the square of the tokens
 QUEUE_SIZE = 200
@@ -196,16 +196,16 @@ def preview(*values: Any) -> dict[str, Any]:
 
 
 @service.logged
-def typed(event: gr.EventData, *values: Any) -> dict[str, Any]:
-    """Live typing, on the CPU: the sentence as it is in the box now, with the page's settings and without its edits.
+def typed(event: gr.EventData, *values: Any) -> tuple[dict[str, Any], None]:
+    """Live typing, on the CPU: the sentence as it is in the box now, with the page's settings; edits are given up.
 
     A model that is too large for that waits for Run.
     """
     settings = dict(zip(ARGUMENTS, values, strict=True)) | {"edits": None}
     if not models.get(settings["model"]).live:
-        return {"message": "", "run": time.time_ns()}  # an answer all the same: the explorer waits for one
+        return {"message": "", "run": time.time_ns()}, None  # an answer all the same: the explorer waits for one
     data = event._data if isinstance(event._data, dict) else {}
-    return _answer(tuple((settings | {"sentence": data.get("sentence")}).values()), gpu=False)
+    return _answer(tuple((settings | {"sentence": data.get("sentence")}).values()), gpu=False), None
 
 
 def _answer(values: tuple, gpu: bool) -> dict[str, Any]:
@@ -245,11 +245,17 @@ def choose_model(*values: Any) -> list[Any]:
 
 @service.logged
 def ask(event: gr.EventData) -> list[Any]:
-    """The explorer asks for another run: the whole request comes with the event."""
+    """The explorer asks for another run: the whole request comes with the event.
+
+    The box is written only where the sentence is part of the wish: somebody may be typing in it.
+    """
     try:
-        request = Request(**event._data)
-        return [_painted(request, gpu=False), *_controls(request)]
-    except (TypeError, ValueError) as error:
+        request = Request(**event._data["settings"])
+        controls = _controls(request)
+        if not event._data.get("other_sentence"):
+            controls[ARGUMENTS.index("sentence")] = gr.skip()
+        return [_painted(request, gpu=False), *controls]
+    except (KeyError, TypeError, ValueError) as error:
         return [_message(error), *[gr.skip()] * len(ARGUMENTS)]
 
 
@@ -323,8 +329,8 @@ def _controls(request: Request) -> list[Any]:
     model = models.get(request.model)
     values = request.settings() | {"edits": request.settings()["edits"] or None}
     choices = {
-        "layer": [(f"{i + 1} of {model.layers}", i) for i in range(model.layers)],
-        "head": [(f"{i + 1} of {model.heads}", i) for i in range(model.heads)],
+        "layer": [(str(i), i) for i in range(model.layers)],
+        "head": [(str(i), i) for i in range(model.heads)],
         "tokenizer": list(model.tokenizers),
     }
     updates = []
@@ -332,7 +338,7 @@ def _controls(request: Request) -> list[Any]:
         update: dict[str, Any] = {"value": values[name]}
         if name in choices:
             update |= {"choices": choices[name], "visible": len(choices[name]) > 1}
-        elif name in OPTION_FIELDS:
+        elif name in OPTION_FIELDS and name != "checkpoint":
             update |= {"visible": name in model.options}
         updates.append(gr.update(**update))
     return updates
@@ -371,9 +377,8 @@ def build() -> gr.Blocks:
                 show_label=False,
                 container=False,
                 placeholder="Type a sentence",
-                max_length=MAX_CHARACTERS,
                 lines=1,
-                max_lines=1,
+                max_lines=4,
                 scale=8,
                 autofocus=False,
             )
@@ -398,9 +403,11 @@ def build() -> gr.Blocks:
         )
         with gr.Accordion("Settings", open=False, elem_id="settings"):
             with gr.Row():
-                box["layer"] = gr.Dropdown(**at_start["layer"], label="Layer", min_width=120)
-                box["head"] = gr.Dropdown(**at_start["head"], label="Head", min_width=120)
-                box["tokenizer"] = gr.Dropdown(**at_start["tokenizer"], label="Split into", min_width=140)
+                box["layer"] = gr.Dropdown(**at_start["layer"], allow_custom_value=True, label="Layer", min_width=120)
+                box["head"] = gr.Dropdown(**at_start["head"], allow_custom_value=True, label="Head", min_width=120)
+                box["tokenizer"] = gr.Dropdown(
+                    **at_start["tokenizer"], allow_custom_value=True, label="Split into", min_width=140
+                )
                 box["mask"] = gr.Dropdown(
                     [(lesson.MASK_TITLES[m], m) for m in MASK_MODES], **at_start["mask"], label="Mask", min_width=240
                 )
@@ -412,11 +419,11 @@ def build() -> gr.Blocks:
                 box["pad_side"] = gr.Radio(
                     ["right", "left"], **at_start["pad_side"], label="Padding side", min_width=150
                 )
-                box["dropout"] = gr.Slider(0, 0.9, **at_start["dropout"], step=0.1, label="Dropout", min_width=160)
+                box["dropout"] = gr.Number(**at_start["dropout"], step=0.1, label="Dropout", min_width=120)
                 box["seed"] = gr.Number(
                     **at_start["seed"], label="Seed", precision=0, minimum=0, maximum=MAX_SEED, min_width=120
                 )
-                box["head_off"] = gr.Checkbox(**at_start["head_off"], label="Leave this head out", min_width=160)
+                box["head_off"] = gr.Checkbox(**at_start["head_off"], label="Attention off", min_width=160)
             with gr.Row():
                 box["d_model"] = gr.Slider(
                     1, MAX_SIZE, **at_start["d_model"], step=1, label="Numbers a token (d_model)"
@@ -424,7 +431,9 @@ def build() -> gr.Blocks:
                 box["d_head"] = gr.Slider(1, MAX_SIZE, **at_start["d_head"], step=1, label="Numbers a query (d_head)")
                 box["qkv_bias"] = gr.Checkbox(**at_start["qkv_bias"], label="Bias in q, k, v", min_width=140)
                 box["positions"] = gr.Checkbox(**at_start["positions"], label="Add positions", min_width=140)
-            box["checkpoint"] = gr.Number(**at_start["checkpoint"], label="Training steps", precision=0)
+            box["checkpoint"] = gr.Number(
+                **at_start["checkpoint"] | {"visible": False}, precision=0
+            )  # "Watch it learn" sets it
             box["edits"] = gr.JSON(**at_start["edits"], visible=False)
         with gr.Accordion("Take it away", open=False, elem_id="take-away"):
             with gr.Row():
@@ -443,7 +452,9 @@ def build() -> gr.Blocks:
         gr.on(live, preview, settings, explorer, trigger_mode="always_last", concurrency_limit=CONCURRENCY, **quiet)
         box["model"].input(choose_model, settings, everything, concurrency_limit=CONCURRENCY, **quiet)
         # "multiple": the explorer itself sends one wish at a time; Gradio's "always_last" loses the last custom event.
-        explorer.typed(typed, settings, explorer, trigger_mode="multiple", concurrency_limit=CONCURRENCY, **quiet)
+        explorer.typed(
+            typed, settings, [explorer, box["edits"]], trigger_mode="multiple", concurrency_limit=CONCURRENCY, **quiet
+        )
         explorer.ask(ask, None, everything, trigger_mode="multiple", concurrency_limit=CONCURRENCY, **quiet)
         draw.click(draw_sheet, settings, [sheet, files, trouble], api_visibility="private")
         for format, button in takers.items():

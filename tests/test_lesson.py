@@ -87,15 +87,22 @@ def check_headline(f, sentence):
     best = w.max()
     own, request, guess = f.result.model, f.result.request, ""
     if f.result.guess and own.heads > 1:
-        guess = f"In layer {request.layer + 1}, head {request.head + 1}, "
+        guess = f"In layer {request.layer}, head {request.head}, "
     elif f.result.guess:
         guess = "To guess the next word, " if request.layer == own.layers - 1 else "In the first layer, "
     one_of(
         f,
         sentence,
         {
-            "This head is left out: what NAME looks at does not reach the guess.": lambda a: (
+            "Attention is off: what NAME looks at does not reach the guess.": lambda a: (
                 a == n[f.row] and request.head_off
+            ),
+            "You changed a number; what follows was worked out from there.": lambda: len(request.edits) == 1,
+            "You changed # numbers; what follows was worked out from there.": lambda count: (
+                int(count) == len(request.edits) > 1
+            ),
+            guess + "NAME spreads its attention almost evenly over # tokens.": lambda a, count: (
+                a == n[f.row] and int(count) == (w > 0).sum() > 1 and best < 1.1 * w.sum() / int(count)
             ),
             "NAME looks nowhere: none of its weights is above zero.": lambda a: a == n[f.row] and best <= 0,
             "NAME is alone, so all its attention stays with itself.": lambda a: (
@@ -131,7 +138,7 @@ def check_tokens(f, sentence):
             if ids.count(id_) == max(map(ids.count, ids))
         ]
         lists = [f"{', '.join(group[:-1])} and {group[-1]}" for group in groups]
-        assert sentence in [f"{names} are the same token: only their place tells them apart." for names in lists]
+        assert sentence in [f"{names} are the same token, so they start from the same numbers." for names in lists]
         return
     one_of(
         f,
@@ -157,6 +164,10 @@ def check_x(f, sentence):
             "NAME and NAME have the same row: nothing here says where they stand.": pair,
             "NAME and NAME are the same token, yet their rows differ by up to #: the place is in the numbers too.": (
                 pair
+            ),
+            "NAME and NAME are the same token, yet their rows differ by up to #: "
+            "where they stand and what came before is in the numbers too.": lambda *parts: (
+                pair(*parts) and (f.result.request.layer or 0) > 0
             ),
             "# rows of # numbers, no two tokens the same.": lambda r, c: (
                 int(r) == len(ids) == len(set(ids)) and int(c) == f.x.shape[1]
@@ -256,6 +267,10 @@ def check_masked(f, sentence):
     )  # fmt: skip
 
 
+# The other layer runs as it was trained, whatever is tried with this one.
+UNTOUCHED = {"layer": 0, "head": None, "edits": None, "mask": "causal", "scale": True, "dropout": 0.0, "seed": 0}
+
+
 def check_weights(f, sentence):
     w, n = f.weights[f.row], f.names
 
@@ -274,6 +289,14 @@ def check_weights(f, sentence):
             and abs(float(total) - f.weights[f.first].sum()) <= 0.00501 and abs(float(leaked) - ahead) <= 0.00501
         )  # fmt: skip
 
+    sentence, deeper, tail = sentence.partition(" In the first layer ")
+    if deeper:  # what layer 0 did at the key, computed by layer 0 itself
+        earlier = attend(**f.result.request.settings() | UNTOUCHED)["weights"]
+        a, share, b = says(
+            f, deeper.strip() + " " + tail, "In the first layer NAME gave % to NAME: that is in its key."
+        )
+        at = earlier[n.index(a)]
+        assert n.index(a) == w.argmax() and at[n.index(b)] == at.max() >= 0.5 and is_share(share, at.max()), tail
     one_of(
         f,
         sentence,

@@ -9,7 +9,7 @@ import oracle
 import pytest
 import torch
 import torch.nn as nn
-import torch.nn.functional as F  # noqa: N812  everyone's name for it
+import torch.nn.functional as F
 
 from attention import CausalAttention, SelfAttention
 from attention.module import MASK_MODES

@@ -54,7 +54,7 @@ const RULES = {
         `= (${number.text} − ${operand(average)}) / ${spread.text} × ${operand(g)} + ${operand(b)}`,
         `${relation(computed, result)} ${result.text}`,
       ],
-      note: "Layer norm: every row gets mean 0 and spread 1 before the head reads it.",
+      note: "Layer norm: every row gets mean 0 and spread 1, then each number its learned gain and bias.",
     };
   },
 
@@ -67,7 +67,7 @@ const RULES = {
       { name: `x of ${run.names[row]}`, role: "", values: run.tensors.x.row(row) },
       { name: `row ${column + 1} of ${weights}`, role: matrix.role, values: W.row(column) },
       result,
-      `${matrix.symbol} = x · ${weights}`,
+      `${matrix.symbol} = x · ${weights}ᵀ`,
       null,
       bias ? bias.at(0, column) : null,
     );
@@ -237,7 +237,7 @@ export function explainGuess(run, index) {
     { name: "the normed sum", role: "", values: final.row(0) },
     { name: `output row of ${labels[index]}`, role: "value", values: output.row(index) },
     own,
-    `logit of ${labels[index]} = norm(r + context) · its output row`,
+    `logit of ${labels[index]} = norm(${run.settings.head_off ? "r" : "r + context"}) · its output row`,
   );
   const lines = [
     ...told.lines,

@@ -26,7 +26,7 @@ export function chips(host, run, onChoose) {
   for (const [i, token] of run.tokens.entries()) if (!token.real) boxes[i].classList.add("ax-padding");
   const arcs = svg("svg", { class: "ax-arcs", "aria-hidden": "true" });
   const row = h("div.ax-chips", { role: "group", "aria-label": "tokens" }, boxes);
-  host.replaceChildren(h("div.ax-sentence", {}, arcs, row));
+  host.replaceChildren(h(`div.ax-sentence${run.settings.head_off ? ".ax-off" : ""}`, {}, arcs, row));
 
   function light(query) {
     const weights = run.tensors.weights.row(query);
@@ -54,7 +54,7 @@ function drawArcs(arcs, row, boxes, weights, query) {
   middles.forEach((middle, i) => {
     if (weights[i] < 0.01) return;
     const from = middle - start;
-    const thick = 1 + 7 * weights[i];
+    const thick = 1 + 7 * Math.min(1, weights[i]);
     const strength = (0.25 + 0.75 * Math.min(1, weights[i])).toFixed(2);
     const bow = Math.min(height - 8, 12 + Math.abs(to - from) * 0.16);
     const shape =

@@ -2,7 +2,7 @@
 
 import { h, put } from "./dom.js";
 import { Matrix } from "./payload.js";
-import { operand, print, relation } from "./numbers.js";
+import { operand, percent, print, relation } from "./numbers.js";
 
 const WORDS = {
   sentence: "sentence",
@@ -65,9 +65,16 @@ export function whatChanged(a, b) {
   const cause = words.length === 1 ? `Only the ${words[0]} changed` : `Changed: ${words.join(", ")}`;
   if (!comparable(a, b)) return `${cause}; the tokens differ, so no number stands beside its own.`;
   const move = largestChange(a, b, "weights");
-  if (!move) return `${cause}; every weight stayed as it was.`;
+  const guess = guessMoved(a, b);
+  if (!move) return `${cause}; every weight stayed as it was${guess}.`;
   const [from, to] = [print(move.from, 2).text, print(move.to, 2).text];
-  return `${cause}; largest move: ${b.names[move.row]} looking at ${b.names[move.column]}, ${from} → ${to}.`;
+  return `${cause}; largest move: ${b.names[move.row]} looking at ${b.names[move.column]}, ${from} → ${to}${guess}.`;
+}
+
+function guessMoved(a, b) {
+  if (!a.guess || !b.guess) return "";
+  const [from, to] = [a, b].map(({ guess }) => `${guess.names[0]} ${percent(guess.probabilities[0])}`);
+  return from === to ? "" : `; the guess went from ${from} to ${to}`;
 }
 
 /** A cell of B − A taken apart. */

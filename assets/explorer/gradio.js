@@ -9,7 +9,7 @@ export function start({ element, props, watch, ask, typed, server }) {
   const view = mount(
     element.querySelector(".ax-mount"),
     {
-      ask: (settings) => asking.want([ask, settings]),
+      ask: (settings, otherSentence) => asking.want([ask, { settings, other_sentence: otherSentence }]),
       parameters: (query) => server.parameters(query),
       address: (query, own) => merged(query, own).href,
       // Only what a visitor does comes here, never the first paint: a link must be read before anything is written.

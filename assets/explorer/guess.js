@@ -48,7 +48,7 @@ export function guessPart(host, run, query, chosen, onChoose) {
         h(`span${off ? ".ax-struck" : ""}`, {}, box(`context of ${name}`, "value"), joint(run), arrow(off ? "left out" : "added →")),
       ),
       box("+"),
-      run.lesson.path.map((stop) => h("span.ax-stop", {}, arrow(), box(stop))),
+      run.lesson.path.slice(0, -1).map((stop) => h("span.ax-stop", {}, arrow(), box(stop))),
     ),
     h("ol.ax-guesses", {}, rows),
   );

@@ -43,7 +43,7 @@ export function stageSizes(step, { T, d_in, d_out, width, label, tall, stacked =
     return { narrow, gap: GAP, cell: Math.min(tall, squareCell(T, room - side - GAP)), ...columns(d_out, side) };
   }
   if (step === "qk") {
-    const most = narrow ? room : (room - 2 * GAP) / (d_in + 2 * d_out);
+    const most = narrow ? room : (room - 4 * GAP) / (d_in + 2 * d_out);
     const column = (d, side) => columns(d, narrow ? Math.min(side, d * 48) : Math.min(most, 48) * d).column;
     return { narrow, gap: GAP, cell: rowHeight(T, 216), x: column(d_in, room), out: column(d_out, room), inner: Math.min(48, 170 / d_in) };
   }

@@ -3,7 +3,7 @@
 // mount(place, host, root) → {show(value)}
 //   place  the element that the explorer is built in
 //   root   the element that carries data-painted and data-request; `place` itself where none is given
-//   host   {ask(settings): the visitor wants another run, parameters(query): Promise of packed weights,
+//   host   {ask(settings, otherSentence): the visitor wants another run, parameters(query): Promise of packed weights,
 //           address(query, own) → URL to share, remember(query, own): the address bar may follow}; each may be missing
 
 import { arithmeticPart, differencePart, lessonPart } from "./panel.js";
@@ -18,7 +18,7 @@ import { overviewPart } from "./overview.js";
 import { unpack } from "./payload.js";
 import { plane } from "./plane.js";
 import { addressQuery, copyLink, ownNames } from "./share.js";
-import { fillRowBars, stage } from "./stage.js";
+import { bringIntoView, fillRowBars, stage } from "./stage.js";
 import { tableOf } from "./table.js";
 import { markStep, topPart } from "./top.js";
 import { Weights } from "./weights.js";
@@ -31,7 +31,7 @@ export function mount(place, host = {}, root = place) {
   // run: on screen. step, tensor: what is open. pinned, hover: the chosen and the pointed-at cell. guess: the chosen guess.
   // kept, mode: the run to compare with, and which of "A", "B", "D" is drawn. next: where to look once an answer comes.
   const state = { run: null, step: "weights", tensor: null, pinned: null, hover: null, guess: 0, kept: null, mode: "B", views: {} };
-  const ask = host.ask ? (changes) => host.ask({ ...state.run.settings, ...changes }) : null;
+  const ask = host.ask ? wish : null;
   let painted = 0;
 
   const theme = () => (document.body.classList.contains("dark") || root.dataset.theme === "dark" ? "dark" : "light");
@@ -41,19 +41,24 @@ export function mount(place, host = {}, root = place) {
 
   /** A value from the host: a payload to paint, with {message} to say; {message} alone leaves what is there. */
   function show(value) {
-    part.message.textContent = value.message ?? "";
+    const below = state.run && !value.tensors ? " What you see below is the run before." : "";
+    part.message.textContent = value.message ? value.message + below : "";
     part.message.hidden = !value.message;
     if (!value.tensors) {
-      state.next = null;
+      state.next = state.wanted = null;
       return;
     }
+    if (JSON.stringify(state.wanted) === JSON.stringify(value.settings)) state.wanted = null;
     const before = state.run;
     state.run = unpack(value);
     if (!state.kept || !comparable(state.kept, state.run)) state.mode = "B";
     state.difference = state.mode === "D" ? difference(state.kept, state.run) : null;
     state.hover = null;
     state.guess = 0;
-    if (value.open?.step) state.step = value.open.step;
+    if (value.open?.step) {
+      state.step = value.open.step;
+      state.tensor = resultOf(state.step);
+    }
     if (value.open?.cell) pinFrom(value.open);
     else if (before && before.tokens.length !== state.run.tokens.length) state.pinned = null;
     if (state.next) {
@@ -78,7 +83,8 @@ export function mount(place, host = {}, root = place) {
 
   /** What is drawn: the run on screen, or while comparing the kept one, or the difference of the two. */
   function drawn() {
-    if (state.mode === "B" || !state.kept) return state.run;
+    const plain = state.mode === "D" && !state.run.steps[state.step].shows.includes(state.tensor); // nothing to subtract
+    if (state.mode === "B" || !state.kept || plain) return state.run;
     return state.mode === "A" ? state.kept : state.difference;
   }
 
@@ -101,7 +107,7 @@ export function mount(place, host = {}, root = place) {
   }
 
   function paintGuesses() {
-    guessPart(part.stage, state.run, selection().query, state.guess, (index) => {
+    guessPart(part.stage, drawn(), selection().query, state.guess, (index) => {
       state.guess = index;
       paintGuesses();
       part.stage.querySelectorAll(".ax-guess-row")[index].focus();
@@ -110,12 +116,12 @@ export function mount(place, host = {}, root = place) {
   }
 
   function paintStep() {
+    if (!state.run.steps[state.step].shows.includes(state.tensor)) state.tensor = resultOf(state.step);
     const run = drawn();
     const step = run.steps[state.step];
     compareBar(part.compare, state.kept, state.run, state.mode, compareAs, (kept) => compareAs("B", kept));
     part.changed.textContent = state.kept ? whatChanged(state.kept, state.run) : "";
     part.changed.hidden = !state.kept;
-    if (!step.shows.includes(state.tensor)) state.tensor = resultOf(state.step);
     markStep(part, state.step, run.lesson.steps.length);
     lessonPart(part.lesson, run, step);
     const width = part.stage.clientWidth || 690;
@@ -125,6 +131,7 @@ export function mount(place, host = {}, root = place) {
     else state.views = stage(part.stage, run, state.step, width, { onPoint, onKey });
     const colours = palette(theme());
     for (const view of Object.values(state.views)) view.draw(colours);
+    bringIntoView(part.stage, state.views[state.tensor], current()?.row);
     part.panel.style.minHeight = "";
     light();
   }
@@ -246,7 +253,14 @@ export function mount(place, host = {}, root = place) {
 
   // --- talking to the host ---
 
+  /** Changes to the run on screen, and to what was wished since, as long as no answer came. */
+  function wish(changes) {
+    state.wanted = { ...(state.wanted ?? state.run.settings), ...changes };
+    host.ask(state.wanted, "sentence" in changes);
+  }
+
   function edit(tensor, row, column, value) {
+    state.pinned = selectCell(selection(), declared(tensor), row, column);
     const others = state.run.settings.edits.filter(([t, r, c]) => !(t === tensor && r === row && c === column));
     ask({ edits: value === null ? others : [...others, [tensor, row, column, value]] });
   }
@@ -262,6 +276,7 @@ export function mount(place, host = {}, root = place) {
   function walk(by) {
     const names = state.run.lesson.steps.map((step) => step.name);
     open(names[names.indexOf(state.step) + by]);
+    if (part.rail.getBoundingClientRect().top < 0) part.rail.scrollIntoView();
   }
 
   part.back.addEventListener("click", () => walk(-1));

@@ -11,7 +11,7 @@ const DIGIT = 0.56; // width of a tabular digit, of the type's size
 export class MatrixView {
   /**
    * options: tensor (name), matrix, unit, width and height of a cell, transposed (draw rows as columns), label (accessible
-   * name), still (a picture only), hidden(row, column) → "future" | "padding" | null, digits: the fewest decimals wanted,
+   * name), still (a picture only), hidden(row, column) → "future" | "padding" | null, digits: the most decimals, null for none,
    * onPoint(row, column, kind) with kind "over", "pin" or "out", onKey(move).
    */
   constructor(options) {
@@ -134,8 +134,8 @@ export class MatrixView {
 
   /** The most decimals, in the largest type, that every number of the matrix has room for; null decimals where none has. */
   digitsThatFit() {
-    if (this.height < LEAST_TYPE + 5) return { font: LEAST_TYPE, decimals: null };
-    const least = Math.min(this.digits, 2);
+    if (this.digits === null || this.height < LEAST_TYPE + 5) return { font: LEAST_TYPE, decimals: null };
+    const least = 1;
     for (let most = this.digits; most >= least; most--) {
       for (let font = Math.min(15, this.height - 5); font >= LEAST_TYPE; font--) {
         const room = Math.floor((this.width - 3) / (font * DIGIT));

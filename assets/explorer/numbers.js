@@ -42,7 +42,7 @@ export function operand(printed, first = false) {
 export function percent(share) {
   if (share >= 0.995 && share < 1) return "> 99 %";
   if (share > 0 && share < 0.005) return "< 1 %";
-  return `${Math.round(share * 100)} %`;
+  return `${minus(String(Math.round(share * 100)))} %`;
 }
 
 /** The smallest count of decimals, from `least` to `most`, at which the widest number still has `room` characters; null if none. */

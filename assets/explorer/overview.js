@@ -20,16 +20,16 @@ export function overviewPart(host, run, theme, onChoose) {
   const tell = (layer, head) => {
     const { kind, share } = seen.labels[layer][head];
     const { title, words } = seen.kinds[kind];
-    told.textContent = `Layer ${layer + 1}, head ${head + 1}: ${title}, ${percent(share)}. ${words}`;
+    told.textContent = `Layer ${layer}, head ${head}: ${title}, ${percent(share)}. ${words}`;
   };
   const rows = seen.labels.map((heads, layer) =>
     h(
       "div.ax-heads",
-      { role: "group", "aria-label": `layer ${layer + 1}` },
-      h("span.ax-small", { "aria-hidden": "true" }, layer + 1),
+      { role: "group", "aria-label": `layer ${layer}` },
+      h("span.ax-small", { "aria-hidden": "true" }, layer),
       heads.map(({ kind, share }, head) => {
         const here = layer === nowLayer && head === nowHead;
-        const name = `layer ${layer + 1}, head ${head + 1}: ${seen.kinds[kind].title}, ${percent(share)}`;
+        const name = `layer ${layer}, head ${head}: ${seen.kinds[kind].title}, ${percent(share)}`;
         const button = h(
           "button.ax-head",
           {

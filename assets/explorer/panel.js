@@ -3,6 +3,7 @@
 import { h, put } from "./dom.js";
 import { lastReal } from "./focus.js";
 import { explain, explainGuess, titleOf } from "./arithmetic.js";
+import { percent } from "./numbers.js";
 
 /** Fills `host` with the step's sentence, formula and notice. */
 export function lessonPart(host, run, step) {
@@ -12,7 +13,7 @@ export function lessonPart(host, run, step) {
     h("p.ax-words", {}, step.words),
     h("p.ax-formula", {}, step.formula),
     step.notice ? h("p.ax-notice", {}, h("b", {}, "Notice "), step.notice) : null,
-    step.name === "masked" ? h("p.ax-small", {}, run.lesson.order_note) : null,
+    step.name === "masked" && run.lesson.order_note ? h("p.ax-small", {}, run.lesson.order_note) : null,
   );
 }
 

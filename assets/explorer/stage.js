@@ -7,6 +7,7 @@ import { gutter, labelStride, stageSizes } from "./layout.js";
 import { hiddenBecause } from "./payload.js";
 import { print } from "./numbers.js";
 
+const GROWS = 32; // tokens: up to so many the stage is as tall as it needs, beyond it scrolls
 const HUE = { query: "--ax-query", key: "--ax-key", value: "--ax-value", "": "--ax-cell" };
 
 /** stage(host, run, step, width, events) → {views: {tensor: MatrixView}, draw(colours)} */
@@ -17,7 +18,7 @@ export function stage(host, run, step, width, events) {
   const build = { run, step, label, shape, sizes: stageSizes(step, shape), events, views: {}, measure };
   const layout = { qk: asking, scores: square, scaled: square, masked: square, weights: square, context: blending }[step];
   const body = (layout ?? embedding)(build);
-  host.replaceChildren(h("div.ax-scroll", { tabindex: -1 }, body));
+  host.replaceChildren(h(`div.ax-scroll${run.tokens.length > GROWS ? ".ax-bounded" : ""}`, { tabindex: -1 }, body));
   return build.views;
 }
 
@@ -36,7 +37,7 @@ function view(build, tensor, { width, height, transposed = false, faint = false,
     transposed,
     still,
     unit: declared.unit,
-    digits: run.digits,
+    digits: faint ? null : run.digits,
     label: `${declared.title}: ${matrix.rows} × ${matrix.columns}. Arrow keys move from cell to cell.`,
     hidden: (row, column) => {
       if (square && afterHidden) {
@@ -64,7 +65,7 @@ function caption(build, tensor, made, text = null) {
     "div.ax-caption",
     { style: { color: `var(${made.hue === "--ax-cell" ? "--ax-ink" : made.hue})` } },
     h("b", {}, text ?? declared.symbol),
-    h("span", {}, ` ${size}`),
+    h("span", {}, declared.rows === "token" ? ` ${declared.title}, ${size}` : ` ${size}`),
   );
 }
 
@@ -148,6 +149,14 @@ function square(build) {
     step === "weights" && made.unit ? h("div.ax-rowbars", { style: { gridArea: "bars" }, "aria-hidden": "true" }, rowBars(T, sizes.cell)) : null,
     cell("foot", h("div.ax-foot", {}, caption(build, step, made), legend(made))),
   );
+}
+
+/** Scrolls a large stage so that the chosen row of `view` can be seen. */
+export function bringIntoView(host, view, row) {
+  const scroll = host.querySelector(".ax-scroll");
+  if (!view || row === undefined || !scroll || scroll.scrollHeight <= scroll.clientHeight) return;
+  const top = view.host.offsetTop + row * view.height;
+  if (top + view.height > scroll.scrollTop + scroll.clientHeight) scroll.scrollTop = top - scroll.clientHeight / 2;
 }
 
 /** One bar a key, filled by `fillRowBars`: the selected row once more, without colour. */

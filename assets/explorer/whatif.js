@@ -43,31 +43,34 @@ export function swapped(run, index) {
   return texts.join("");
 }
 
-/** Fills `host` with the control that moves through the training steps; hidden for a model without them. */
+/** The control that moves through the training steps; hidden for a model without them. It is made once a mount: a
+ *  slider that were replaced while it is dragged would be let go. */
 export function watchItLearn(host, run, ask) {
-  const { checkpoints, losses } = run.model;
+  const { checkpoints, losses, learning } = run.model;
   host.hidden = !checkpoints.length || !ask;
   if (host.hidden) return;
-  const now = run.settings.checkpoint ?? checkpoints.at(-1);
+  if (!host.firstChild) host.append(learner());
+  const [slider, told, note] = ["input", ".ax-learn-step", ".ax-learn-note"].map((part) => host.querySelector(part));
+  const last = checkpoints.at(-1);
+  const now = run.settings.checkpoint ?? last;
   const place = checkpoints.indexOf(now);
-  const slider = h("input", {
-    type: "range",
-    min: 0,
-    max: checkpoints.length - 1,
-    step: 1,
-    value: place,
-    "aria-label": "training steps",
-    "aria-valuetext": `${now} training steps`,
-    oninput: () => {
-      const chosen = checkpoints[Number(slider.value)];
-      ask({ checkpoint: chosen === checkpoints.at(-1) ? null : chosen });
-    },
-  });
-  const told = `after ${now.toLocaleString("en")} of ${checkpoints.at(-1).toLocaleString("en")} training steps · loss ${losses[place].toFixed(2)}`;
-  const open = host.firstChild?.open ?? now !== checkpoints.at(-1);
-  const focused = host.contains(document.activeElement);
-  host.replaceChildren(h("details", { open }, h("summary", {}, "Watch it learn"), h("div.ax-learn", {}, slider, h("span", {}, told))));
-  if (focused) slider.focus();
+  slider.max = checkpoints.length - 1;
+  if (!slider.matches(":active")) slider.value = place;
+  slider.setAttribute("aria-valuetext", `${now} training steps`);
+  slider.oninput = () => ask({ checkpoint: checkpoints[slider.value] === last ? null : checkpoints[slider.value] });
+  told.textContent = `after ${now.toLocaleString("en")} of ${last.toLocaleString("en")} training steps · loss ${losses[place].toFixed(2)}`;
+  note.textContent = learning;
+  if (now !== last) host.firstChild.open = true;
+}
+
+function learner() {
+  const slider = h("input", { type: "range", min: 0, step: 1, "aria-label": "training steps" });
+  return h(
+    "details",
+    {},
+    h("summary", {}, "Watch it learn"),
+    h("div.ax-learn", {}, slider, h("span.ax-learn-step"), h("span.ax-learn-note")),
+  );
 }
 
 function toggle(name, on, change) {

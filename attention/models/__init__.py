@@ -85,6 +85,7 @@ class Model:
     digits: ClassVar[int] = 2  # the most decimals in a cell
     examples: ClassVar[tuple[str, ...]] = ()  # further sentences worth a try
     checkpoints: tuple[int, ...] = ()  # training steps after which the weights were kept
+    learning: ClassVar[str] = ""  # what to know about how it learned
     losses: tuple[float, ...] = ()  # the loss at each of them, nats a token
     x_rule: ClassVar[str] = "given"  # how x came about, a rule of the lesson
 

@@ -133,6 +133,11 @@ class Trained(Model):
         "followed the same word before, and to say it again. Attention can do more than copy; this model cannot."
     )
     example = "The cat sat. The cat"
+    learning = (
+        "Loss: how badly it guesses text that it never saw; it rises for a while as copying forms. Training "
+        "rewarded both heads for looking where copying needs it: this shows how two heads can copy, not that any "
+        "network must find it."
+    )
     examples = (example, "My dog ran. My dog", "The blicket saw the wug. The blicket saw the")
     layers = 2
     own_choice = (1, 0)
