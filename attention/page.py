@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import gradio as gr
+from gradio.route_utils import FnIndexInferError
 
 from . import compute, figures, lesson, models, service
 from . import export as exports
@@ -28,6 +29,7 @@ from .request import MAX_SEED, MAX_SIZE, Request
 MAX_API_TOKENS = 256  # `/attend` answers in JSON, which grows with the square of the tokens
 QUEUE_SIZE = 200
 CONCURRENCY = 8  # how many requests may wait for a GPU or compute at once; the platform does the scheduling
+MEMORY = {"state_session_capacity": 1000}  # Gradio keeps 0.17 MB for each session, and every API call is one
 FILE_AGE = 3600  # seconds that an exported file is kept
 
 ARGUMENTS = [f.name for f in fields(Request) if f.init]
@@ -484,4 +486,5 @@ def look() -> dict[str, Any]:
         primary_hue="blue", neutral_hue="slate", font=plain, font_mono=["ui-monospace", "Menlo", "monospace"]
     )
     shown = {"theme": theme, "css_paths": CSS, "footer_links": ["api"], "mcp_server": True}
-    return shown | {"app_kwargs": service.app_settings(), "max_file_size": "1mb", "enable_monitoring": False}
+    settings = service.app_settings((FnIndexInferError,))
+    return shown | {"app_kwargs": settings, "max_file_size": "1mb", "enable_monitoring": False} | MEMORY

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 import time
 import tomllib
 from collections.abc import Iterator
@@ -24,6 +25,7 @@ VERSION = tomllib.loads(PROJECT.read_text(encoding="utf-8"))["project"]["version
 STARTED = time.monotonic()
 MAX_BODY = 8 * 2**20  # bytes of a request; far above what any valid one needs
 BUSY = "Too many requests are waiting just now; please try again in a few seconds."
+MALFORMED = (TypeError, ValueError, IndexError, AttributeError, RecursionError)
 NO_UPLOADS = "This app takes no files."
 HEADERS = {  # a frame around the app stays allowed: a Space is one
     "X-Content-Type-Options": "nosniff",
@@ -97,7 +99,19 @@ async def _busy(_request, error) -> JSONResponse:
 
 async def _unknown(request, error: KeyError) -> JSONResponse:
     """Gradio looks endpoints and components up in dicts; a name that is not there is the client's mistake."""
-    return JSONResponse({"detail": "There is no such endpoint or component."}, 404)
+    return _mistake(request, error, 404, "There is no such endpoint or component.")
+
+
+async def _malformed(request, error: Exception) -> JSONResponse:
+    """Gradio sorts a body's arguments while it joins them to the queue, before any code of ours."""
+    return _mistake(request, error, 400, "The request does not hold the arguments that this endpoint takes.")
+
+
+def _mistake(request, error: Exception, status: int, told: str) -> JSONResponse:
+    """Only where a client's names and arguments are read; anywhere else the error is not its mistake."""
+    if not re.search(r"/gradio_api/(call|run|api|queue/join|component_server)\b", request.url.path):
+        raise error
+    return JSONResponse({"detail": told}, status)
 
 
 class Guard:
@@ -130,11 +144,11 @@ class Guard:
         await answer(scope, receive, send_with_headers)
 
 
-def app_settings() -> dict[str, Any]:
-    """What Gradio's server is made with."""
+def app_settings(malformed: tuple[type[Exception], ...] = ()) -> dict[str, Any]:
+    """What Gradio's server is made with; `malformed`: further errors of Gradio's that mean a malformed request."""
     uploads = ("/gradio_api/upload", "/gradio_api/upload/", "/gradio_api/process_recording")
     return {
         "routes": [Route("/health", health), *(Route(path, _no_uploads, methods=["POST"]) for path in uploads)],
         "middleware": [Middleware(Guard)],
-        "exception_handlers": {503: _busy, KeyError: _unknown},
+        "exception_handlers": {503: _busy, KeyError: _unknown} | dict.fromkeys(MALFORMED + malformed, _malformed),
     }
