@@ -28,3 +28,12 @@ function fill(element, attributes, children) {
 export function put(host, ...children) {
   host.replaceChildren(...children.flat(Infinity).filter((child) => child !== null && child !== undefined));
 }
+
+const FOCUSABLE = "button, input, select, summary, [tabindex]";
+
+/** Does `work`, which may rebuild what `host` holds, and gives the focus back to the element in the same place. */
+export function keepFocus(host, work) {
+  const place = host.contains(document.activeElement) ? [...host.querySelectorAll(FOCUSABLE)].indexOf(document.activeElement) : -1;
+  work();
+  if (place >= 0 && !host.contains(document.activeElement)) host.querySelectorAll(FOCUSABLE)[place]?.focus({ preventScroll: true });
+}

@@ -10,7 +10,7 @@ import { arithmeticPart, differencePart, lessonPart } from "./panel.js";
 import { chips } from "./chips.js";
 import { palette } from "./colour.js";
 import { comparable, compareBar, difference, explainDifference, whatChanged } from "./compare.js";
-import { put } from "./dom.js";
+import { keepFocus, put } from "./dom.js";
 import { cellOf, move, selectCell, sources, START, suggestion } from "./focus.js";
 import { frame, tokenTable } from "./frame.js";
 import { guessPart } from "./guess.js";
@@ -96,7 +96,7 @@ export function mount(place, host = {}, root = place) {
   // --- painting ---
 
   function paint() {
-    topPart(part, state.run, ask, open);
+    keepFocus(part.rail, () => topPart(part, state.run, ask, open));
     paintOverview();
     state.chips = chips(part.chips, state.run, (index) => pin({ ...selection(), query: index }));
     paintStep();
@@ -125,12 +125,14 @@ export function mount(place, host = {}, root = place) {
     markStep(part, state.step, run.lesson.steps.length);
     lessonPart(part.lesson, run, step);
     const width = part.stage.clientWidth || 690;
+    const focused = part.stage.contains(document.activeElement) && document.activeElement.dataset.matrix;
     state.views = {};
     if (step.name === "tokens") tokenTable(part.stage, run);
     else if (step.name === "next") paintGuesses();
     else state.views = stage(part.stage, run, state.step, width, { onPoint, onKey });
     const colours = palette(theme());
     for (const view of Object.values(state.views)) view.draw(colours);
+    if (focused && state.views[focused]) state.views[focused].takeFocus();
     bringIntoView(part.stage, state.views[state.tensor], current()?.row);
     part.panel.style.minHeight = "";
     light();
@@ -157,7 +159,7 @@ export function mount(place, host = {}, root = place) {
     }
     const seen = at ? selectCell(selection(), declared(at.tensor), at.row, at.column) : selection();
     state.chips.light(seen.query);
-    if (!state.hover) whatIf(part.whatIf, run, state.step, seen.query, ask);
+    if (!state.hover) keepFocus(part.whatIf, () => whatIf(part.whatIf, run, state.step, seen.query, ask));
     fillRowBars(part.stage, run.tensors.weights.row(seen.query));
     plane(part.plane, run, state.step, seen.query, seen.key);
     const unfolded = part.table.firstChild?.open ?? false;

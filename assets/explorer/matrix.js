@@ -74,6 +74,12 @@ export class MatrixView {
     });
   }
 
+  /** The focus as after a repaint: the selection stays where it was. */
+  takeFocus() {
+    this.pointed = true;
+    this.host.focus({ preventScroll: true });
+  }
+
   canvas(element) {
     const ratio = this.across * this.down > 40000 ? 1 : Math.min(window.devicePixelRatio || 1, 2);
     element.width = Math.round(this.size.width * ratio);
