@@ -131,7 +131,7 @@ def test_bodies_that_are_no_request_are_refused_without_a_traceback(server):
               b'{"data": ' + b"[" * 900 + b"]" * 900 + b"}",
               b'{"data": ["a"' + b", 1" * 50 + b"]}", b'{"sentence": NaN}', b'{"__proto__": {}}']  # fmt: skip
     for body in bodies:
-        for path in ("v2/attend", "attend", "v2/nosuch", "nosuch"):
+        for path in ("v2/attend", "v2/nosuch", "nosuch"):
             address = f"{server.url}/gradio_api/call/{path}"
             request = urllib.request.Request(address, body, {"Content-Type": "application/json"})
             try:

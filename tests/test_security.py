@@ -153,6 +153,8 @@ def call_all_with_nonsense(server):
         for data in ([], [None] * len(handler["inputs"]), ["<b>"] * len(handler["inputs"]), [{}] * 40):
             body = {"data": data, "fn_index": handler["id"], "session_hash": uuid.uuid4().hex, "event_data": "<b>"}
             assert post(f"{server.url}/gradio_api/queue/join", json.dumps(body).encode())[0] in (200, 400, 422)
+    for data in (b"[]", b"[[]]", b'["a"]', b'["a", 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19]'):
+        assert post(f"{server.url}/gradio_api/call/attend", b'{"data": ' + data + b"}")[0] in (200, 400, 422)
     assert call(server.url, "attend", sentence="still here")["tokens"]
 
 

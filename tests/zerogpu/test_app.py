@@ -11,6 +11,7 @@ pytest.importorskip("gradio")
 
 from device_api import queue
 from servers import Refused, call
+from test_api import WRONG
 from test_boundary import REFUSALS, app  # noqa: F401  a fixture
 from visitor import Visitor
 
@@ -137,7 +138,7 @@ def test_everything_but_run_and_attend_spends_no_gpu_time(app, model):  # noqa: 
     settings = visitor.settings(**request)
     typed = visitor.send("explorer", "typed", settings, {"sentence": sentence})
     edited = request | {"edits": [["scores", 1, 0, 2.5]]}
-    shown = [visitor.send("explorer", "ask", [], edited), chosen]
+    shown = [visitor.send("explorer", "ask", [], {"settings": edited}), chosen]
     if models.get(model).live:  # a large model waits for Run
         shown.append(typed)
     visitor.named["mask"] = next(id for id, props in visitor.components.items() if props.get("label") == "Mask")
@@ -158,4 +159,14 @@ def test_everything_but_run_and_attend_spends_no_gpu_time(app, model):  # noqa: 
         f"{url}/gradio_api/component_server", json.dumps(body).encode(), {"Content-Type": "application/json"}
     )
     assert "W_query" in json.load(urllib.request.urlopen(look_up, timeout=30))
+    assert len(api.scheduled()) == before
+
+
+def test_no_wrong_value_reaches_the_platform(app):  # noqa: F811
+    url, api = app
+    before = len(api.scheduled())
+    for name, values in WRONG.items():
+        for value in values:
+            with pytest.raises(Refused):
+                call(url, "attend", **{"sentence": "the cat sat", "model": "untrained"} | {name: value})
     assert len(api.scheduled()) == before
