@@ -15,6 +15,20 @@ settings.register_profile("here", deadline=None, max_examples=60, database=None)
 settings.load_profile("here")
 
 
+# Files whose tests start a server or another process, draw many figures, or search long: no part of a quick run.
+SLOW = {
+    *("test_api.py", "test_cli.py", "test_export.py", "test_figures.py", "test_gpt2.py", "test_hostile.py"),
+    *("test_import_order.py", "test_mcp.py", "test_queue.py", "test_readme_examples.py", "test_security.py"),
+    "test_startup.py",
+}
+
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if item.path.name in SLOW:
+            item.add_marker("slow")
+
+
 @pytest.fixture(scope="session", autouse=True)
 def gpt2_folder(tmp_path_factory):
     """A small random GPT-2 that stands for the real one, in every process of the tests."""
