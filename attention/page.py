@@ -24,7 +24,7 @@ from . import export as exports
 from .explorer import ASSETS, pack_parameters, payload
 from .module import MASK_MODES
 from .request import ARGUMENTS as MEANINGS
-from .request import MAX_SEED, MAX_SIZE, Request
+from .request import MAX_SEED, MAX_SIZE, MODEL_OPTIONS, Request
 
 MAX_API_TOKENS = 256  # `/attend` answers in JSON, which grows with the square of the tokens
 QUEUE_SIZE = 200
@@ -220,13 +220,10 @@ def _answer(values: tuple, gpu: bool) -> dict[str, Any]:
 def _from_page(values: dict[str, Any]) -> Request:
     """The page's settings as a Request; what the chosen model has no use for is left out."""
     model = models.get(values["model"])
-    unused = {n for f in fields(Request) if (n := f.name) in OPTION_FIELDS and n not in model.options}
+    unused = set(MODEL_OPTIONS) - model.options
     if values["dropout"]:
         unused.discard("seed")
     return Request(**{name: value for name, value in values.items() if name not in unused})
-
-
-OPTION_FIELDS = ("tokenizer", "head_off", "checkpoint", "d_model", "d_head", "seed", "qkv_bias", "positions")
 
 
 @service.logged
@@ -340,7 +337,7 @@ def _controls(request: Request) -> list[Any]:
         update: dict[str, Any] = {"value": values[name]}
         if name in choices:
             update |= {"choices": choices[name], "visible": len(choices[name]) > 1}
-        elif name in OPTION_FIELDS and name != "checkpoint":
+        elif name in MODEL_OPTIONS and name != "checkpoint":
             update |= {"visible": name in model.options}
         updates.append(gr.update(**update))
     return updates
