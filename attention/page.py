@@ -172,49 +172,56 @@ def _folder() -> str:
 # --- the page --------------------------------------------------------------------------------------------------------
 
 
+def _value(answer: dict[str, Any]) -> str:
+    """An answer as the explorer's value: text, for Gradio's page clones and compares a value's objects many times over.
+
+    A number makes each answer a new value, so that it is painted.
+    """
+    return json.dumps(answer | {"run": time.time_ns()}, ensure_ascii=False, allow_nan=False)
+
+
 def _painted(request: Request, gpu: bool, **opened: Any) -> dict[str, Any]:
-    """A value for the explorer: the payload, and a number that makes each answer a new value, so that it is painted."""
-    return payload(_computed(request, gpu)) | {"run": time.time_ns(), "open": opened}
+    return payload(_computed(request, gpu)) | {"open": opened}
 
 
 def _message(error: ValueError) -> dict[str, Any]:
     if isinstance(error, gr.Error):  # raised where the GPU is: a mistake of ours, not the visitor's
         service.note(outcome="failed")
-        return {"message": f"This could not be computed ({error}); the mistake is the app's.", "run": time.time_ns()}
+        return {"message": f"This could not be computed ({error}); the mistake is the app's."}
     service.refused()
-    return {"message": str(error), "run": time.time_ns()}
+    return {"message": str(error)}
 
 
 @service.logged
-def run(*values: Any) -> dict[str, Any]:
+def run(*values: Any) -> str:
     """Run and Enter: through the GPU function."""
     return _answer(values, gpu=True)
 
 
 @service.logged
-def preview(*values: Any) -> dict[str, Any]:
+def preview(*values: Any) -> str:
     """Another setting: on the CPU."""
     return _answer(values, gpu=False)
 
 
 @service.logged
-def typed(event: gr.EventData, *values: Any) -> tuple[dict[str, Any], None]:
+def typed(event: gr.EventData, *values: Any) -> tuple[str, None]:
     """Live typing, on the CPU: the sentence as it is in the box now, with the page's settings; edits are given up.
 
     A model that is too large for that waits for Run.
     """
     settings = dict(zip(ARGUMENTS, values, strict=True)) | {"edits": None}
     if not models.get(settings["model"]).live:
-        return {"message": "", "run": time.time_ns()}, None  # an answer all the same: the explorer waits for one
+        return _value({"message": ""}), None  # an answer all the same: the explorer waits for one
     data = event._data if isinstance(event._data, dict) else {}
     return _answer(tuple((settings | {"sentence": data.get("sentence")}).values()), gpu=False), None
 
 
-def _answer(values: tuple, gpu: bool) -> dict[str, Any]:
+def _answer(values: tuple, gpu: bool) -> str:
     try:
-        return _painted(_from_page(dict(zip(ARGUMENTS, values, strict=True))), gpu)
+        return _value(_painted(_from_page(dict(zip(ARGUMENTS, values, strict=True))), gpu))
     except ValueError as error:
-        return _message(error)
+        return _value(_message(error))
 
 
 def _from_page(values: dict[str, Any]) -> Request:
@@ -237,9 +244,9 @@ def choose_model(*values: Any) -> list[Any]:
     except ValueError:
         request = _from_page(settings | {"sentence": models.get(settings["model"]).example})
     try:
-        return [_painted(request, gpu=False), *_controls(request)]
+        return [_value(_painted(request, gpu=False)), *_controls(request)]
     except ValueError as error:  # the model cannot be loaded
-        return [_message(error), *[gr.skip()] * len(ARGUMENTS)]
+        return [_value(_message(error)), *[gr.skip()] * len(ARGUMENTS)]
 
 
 @service.logged
@@ -253,9 +260,9 @@ def ask(event: gr.EventData) -> list[Any]:
         controls = _controls(request)
         if not event._data.get("other_sentence"):
             controls[ARGUMENTS.index("sentence")] = gr.skip()
-        return [_painted(request, gpu=False), *controls]
+        return [_value(_painted(request, gpu=False)), *controls]
     except (KeyError, TypeError, ValueError) as error:
-        return [_message(error), *[gr.skip()] * len(ARGUMENTS)]
+        return [_value(_message(error)), *[gr.skip()] * len(ARGUMENTS)]
 
 
 @service.logged
@@ -268,9 +275,9 @@ def arrive(visit: gr.Request) -> list[Any]:
     try:
         request = Request.from_query(str(visit.query_params))
         painted = _painted(request, gpu=False, **_opened(params))
-        return [painted, *_controls(request)]
+        return [_value(painted), *_controls(request)]
     except ValueError as error:
-        return [_example() | _message(error), *unchanged]
+        return [_value(_example() | _message(error)), *unchanged]
 
 
 def _example() -> dict[str, Any]:
@@ -393,7 +400,7 @@ def build() -> gr.Blocks:
             )
             go = gr.Button("Run", variant="primary", elem_id="run", scale=1, min_width=96)
         explorer = gr.HTML(
-            value=_example(),
+            value=_value(_example()),
             html_template="<div class='ax-mount'></div>",
             js_on_load=LOADER,
             elem_id="explorer",

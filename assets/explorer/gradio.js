@@ -18,7 +18,7 @@ export function start({ element, props, watch, ask, typed, server }) {
     root,
   );
   const draw = () => {
-    if (props.value) view.show(props.value);
+    if (props.value) view.show(JSON.parse(props.value)); // text: see page.py
     asking.answered();
   };
   watch("value", draw);

@@ -144,8 +144,9 @@ def test_everything_but_run_and_attend_spends_no_gpu_time(app, model):  # noqa: 
     visitor.named["mask"] = next(id for id, props in visitor.components.items() if props.get("label") == "Mask")
     # a setting's live preview
     shown.append(visitor.send("mask", "input", visitor.settings(**request, mask="none")))
-    for answer in shown:
-        assert answer[0].get("device") == "cpu", answer[0].get("message")
+    for value, *_ in shown:
+        answer = json.loads(value)
+        assert answer.get("device") == "cpu", answer.get("message")
     visitor.send("draw-sheet", "click", settings)
     for format in ("json", "npz", "csv", "py", "html"):
         assert visitor.send(f"take-{format}", "click", settings)

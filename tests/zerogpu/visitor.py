@@ -65,4 +65,4 @@ class Visitor:
         if settings["model"] != self.values["model"]:
             self.choose(settings["model"], settings["sentence"])
         (value,) = self.send("run", "click", self.settings(**settings))
-        return value
+        return json.loads(value)
