@@ -198,23 +198,28 @@ def run(request: Request, gpu: bool = True) -> Result:
 
     Where the platform refuses a GPU the CPU answers and the notes say so. ValueError as `tokenize` raises it.
     """
-    kept = _cache.get((request, True)) if gpu else _cache.get((request, True), (request, False))
-    if kept is None:
+    found = _cache.get((request, True)) if gpu else kept(request)
+    if found is None:
         tokens = tokenize(request)
         notes: tuple[str, ...] = ()
         try:
-            kept = _from_gpu(request, tokens) if gpu else _from_cpu(request, tokens)
+            found = _from_gpu(request, tokens) if gpu else _from_cpu(request, tokens)
         except Exception as error:
             refusal = _refusal(error) if gpu else None
             if refusal is None:
                 raise
             notes = (f"No GPU was to be had ({refusal}), so the CPU computed this; the numbers agree to rounding.",)
-            kept = run(request, gpu=False)
+            found = run(request, gpu=False)
         if notes:
-            return replace(kept, notes=request.notes + notes)
+            return replace(found, notes=request.notes + notes)
         if isinstance(request.model, str):  # a head of one's own is nobody else's
-            _cache.put((request, gpu), kept)
-    return replace(kept, notes=request.notes) if request.notes != kept.notes else kept
+            _cache.put((request, gpu), found)
+    return replace(found, notes=request.notes) if request.notes != found.notes else found
+
+
+def kept(request: Request) -> Result | None:
+    """The request's result where it was computed lately; nothing is computed."""
+    return _cache.get((request, True), (request, False))
 
 
 def attend(sentence: str, *, head: Any = None, x: Any = None, **settings) -> Result:

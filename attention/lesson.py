@@ -265,6 +265,15 @@ def words(step: Step, result: Result) -> tuple[str, str]:
     return sentence, formula.format(T=T, d_in=d_in, d_out=d_out, root=root, equals=equals)
 
 
+QUIZ = {
+    "button": "Why {guess}?",
+    "question": "Before you see it: to guess what follows {query}, which token would you look at? Choose one.",
+    "skip": "Just show me",
+    "same": "So does the head: {key} gets {most} of its attention.",
+    "other": "The head gives {chosen} {own}. It looks most at {key}: {most}.",
+}
+
+
 def for_page(result: Result) -> dict[str, Any]:
     """The lesson as the explorer needs it: steps with this run's words, matrices with their rules, axis titles."""
     from .notices import headline, notices  # they read results; the declarations above do not
@@ -290,4 +299,5 @@ def for_page(result: Result) -> dict[str, Any]:
         "order_note": ORDER_NOTE if result.request.mask == "causal" else "",
         "joint": result.model.joint(result.request),
         "path": result.model.path(result.request),
+        "quiz": QUIZ if result.guess is not None else None,
     }

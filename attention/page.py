@@ -30,6 +30,7 @@ MAX_API_TOKENS = 256  # `/attend` answers in JSON, which grows with the square o
 QUEUE_SIZE = 200
 CONCURRENCY = 8  # how many requests may wait for a GPU or compute at once; the platform does the scheduling
 MEMORY = {"state_session_capacity": 1000}  # Gradio keeps 0.17 MB for each session, and every API call is one
+MOST_INLINE = 160  # tokens: a larger run is fetched by the explorer itself, for Gradio's page handles large values slowly
 FILE_AGE = 3600  # seconds that an exported file is kept
 
 ARGUMENTS = [f.name for f in fields(Request) if f.init]
@@ -181,7 +182,10 @@ def _value(answer: dict[str, Any]) -> str:
 
 
 def _painted(request: Request, gpu: bool, **opened: Any) -> dict[str, Any]:
-    return payload(_computed(request, gpu)) | {"open": opened}
+    result = _computed(request, gpu)
+    inline = len(result.tokens) <= MOST_INLINE
+    answer = payload(result) if inline else {"fetch": True, "query": request.query(), "settings": request.settings()}
+    return answer | {"notes": list(result.notes), "open": opened}
 
 
 def _message(error: ValueError) -> dict[str, Any]:
@@ -298,13 +302,30 @@ def _opened(params: dict[str, str]) -> dict[str, Any]:
     return opened
 
 
-def parameters(query: str) -> dict[str, Any]:
-    """The weights of a request's head, for taking q, k and v apart. A cheap look-up: no GPU, no run."""
-    try:
-        request = Request.from_query(query)
-        return pack_parameters(models.get(request.model), request)
-    except (ValueError, AttributeError, TypeError):
-        return {}
+def _looked_up(look: Callable[[Request], dict[str, Any]]) -> Callable[[str], dict[str, Any]]:
+    """A function that the explorer calls outside the queue, with a request's query: never a run, empty on nonsense."""
+
+    def call(query: str) -> dict[str, Any]:
+        try:
+            return look(Request.from_query(query))
+        except (ValueError, AttributeError, TypeError):
+            return {}
+
+    call.__name__ = look.__name__
+    return call
+
+
+@_looked_up
+def parameters(request: Request) -> dict[str, Any]:
+    """The weights of a request's head, for taking q, k and v apart."""
+    return pack_parameters(models.get(request.model), request)
+
+
+@_looked_up
+def finished(request: Request) -> dict[str, Any]:
+    """The payload of a large run that was just computed; empty where it is not kept any more."""
+    result = compute.kept(request)
+    return payload(result) if result else {}
 
 
 @service.logged
@@ -404,7 +425,7 @@ def build() -> gr.Blocks:
             html_template="<div class='ax-mount'></div>",
             js_on_load=LOADER,
             elem_id="explorer",
-            server_functions=[parameters],
+            server_functions=[parameters, finished],
             apply_default_css=False,
         )
         with gr.Accordion("Settings", open=False, elem_id="settings"):

@@ -124,15 +124,21 @@ def test_an_exported_page_is_a_download_and_no_page_of_this_site(server):
             assert "html" not in answer.headers["Content-Type"]
 
 
-def test_the_server_function_gives_weights_and_nothing_else(server):
+def test_the_server_functions_give_weights_and_kept_runs_and_nothing_else(server):
     config = json.loads(fetch(server.url + "/config")[1])
     explorer = next(c["id"] for c in config["components"] if c["props"].get("elem_id") == "explorer")
     address = f"{server.url}/gradio_api/component_server"
     body = {"data": Request("the cat").query(), "component_id": explorer, "session_hash": "s", "fn_name": "parameters"}
     assert "W_query" in json.loads(post(address, json.dumps(body).encode())[1])
-    for data in (None, "", 5, [], {}, "sentence=&model=x", "model=../x&sentence=a", "a" * 10**5, ["a"], {"a": [1]}):
-        status, told = post(address, json.dumps(body | {"data": data}).encode())
-        assert status == 200 and json.loads(told) == {}, data
+    for function in ("parameters", "finished"):
+        for data in (None, "", 5, [], {}, "sentence=&model=x", "model=../x&sentence=a", "a" * 10**5, ["a"], {"a": [1]}):
+            status, told = post(address, json.dumps(body | {"fn_name": function, "data": data}).encode())
+            assert status == 200 and json.loads(told) == {}, (function, data)
+    kept = {"sentence": "a run that is kept " * 9, "model": "untrained"}
+    ask = body | {"fn_name": "finished", "data": Request(**kept).query()}
+    assert json.loads(post(address, json.dumps(ask).encode())[1]) == {}  # it looks things up and computes nothing
+    call(server.url, "attend", **kept)
+    assert json.loads(post(address, json.dumps(ask).encode())[1])["settings"]["sentence"] == kept["sentence"]
     for name in ("postprocess", "__init__", "process_example", "nosuch", "", "__class__", "get_config"):
         assert post(address, json.dumps(body | {"fn_name": name}).encode())[0] in (400, 404), name
     for change in ({"component_id": 10**9}, {"component_id": "x"}, {"session_hash": None}):

@@ -5,8 +5,11 @@ import { percent } from "./numbers.js";
 
 const MOST_ARCS = 40; // beyond so many tokens the tint of the chips says enough
 
-/** Draws into `host`. onChoose(index) is called for a chip. Returns {light(query)}. */
+const MOST_SHARES = 256; // beyond so many the tint alone, without a number on every chip
+
+/** Draws into `host`. onChoose(index) is called for a chip. Returns {light(run, query)} for runs of the same tokens. */
 export function chips(host, run, onChoose) {
+  const shares = run.tokens.length > MOST_SHARES ? [] : run.tokens.map(() => h("span.ax-chip-share"));
   const boxes = run.tokens.map((token, index) =>
     h(
       "button.ax-chip",
@@ -20,21 +23,23 @@ export function chips(host, run, onChoose) {
       h("span.ax-unseen", {}, `token ${index + 1}: `),
       h("span.ax-chip-name", { dir: "auto" }, run.names[index]),
       token.spoken === run.names[index] ? null : h("span.ax-unseen", {}, `, ${token.spoken}, `),
-      h("span.ax-chip-share"),
+      shares[index],
     ),
   );
   for (const [i, token] of run.tokens.entries()) if (!token.real) boxes[i].classList.add("ax-padding");
   const arcs = svg("svg", { class: "ax-arcs", "aria-hidden": "true" });
   const row = h("div.ax-chips", { role: "group", "aria-label": "tokens" }, boxes);
-  host.replaceChildren(h(`div.ax-sentence${run.settings.head_off ? ".ax-off" : ""}`, {}, arcs, row));
+  const sentence = h("div.ax-sentence", {}, arcs, row);
+  host.replaceChildren(sentence);
 
-  function light(query) {
+  function light(run, query) {
     const weights = run.tensors.weights.row(query);
+    sentence.classList.toggle("ax-off", run.settings.head_off);
     boxes.forEach((box, i) => {
       box.setAttribute("aria-pressed", String(i === query));
       box.style.setProperty("--share", Math.min(1, Math.max(0, weights[i])).toFixed(3));
-      box.querySelector(".ax-chip-share").textContent = weights[i] ? percent(weights[i]) : "";
     });
+    shares.forEach((share, i) => (share.textContent = weights[i] ? percent(weights[i]) : ""));
     drawArcs(arcs, row, boxes, weights, query);
   }
   return { light };

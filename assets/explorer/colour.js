@@ -15,6 +15,13 @@ const SCALES = {
 };
 const STEPS = 256;
 
+/** A theme's colours and type as the style sheet has them at `element`, read once: a palette and {css, font}. */
+export function look(theme, element) {
+  const style = getComputedStyle(element);
+  const css = Object.fromEntries(["grid", "hidden", "hatch", "muted"].map((name) => [name, style.getPropertyValue(`--ax-${name}`)]));
+  return { ...palette(theme), css, font: style.fontFamily };
+}
+
 /** palette("light" | "dark") → {signed, unit: Uint8 RGB tables of 256 entries, ink(table, index)}. */
 export function palette(theme) {
   const { signed, unit, ink } = SCALES[theme];
@@ -31,16 +38,16 @@ function table(stops) {
   return out;
 }
 
-/** The largest size among finite numbers: the limit of a signed scale; 1 where all are 0. */
+/** The largest size among finite numbers: the limit of a signed scale. */
 export function limitOf(values) {
   let limit = 0;
   for (const value of values) if (Number.isFinite(value) && Math.abs(value) > limit) limit = Math.abs(value);
-  return limit || 1;
+  return limit;
 }
 
-/** Index into a table of 256: signed from −limit to limit, or unit from 0 to 1. */
-export function shade(value, unit, limit) {
-  const share = unit ? value : (value / limit + 1) / 2;
+/** Index into a table of 256: signed from −limit to limit, or unit from 0 to 1, by the third root where `small` shares count. */
+export function shade(value, unit, limit, small = false) {
+  const share = unit ? (small ? Math.cbrt(value) : value) : (value / (limit || 1) + 1) / 2;
   return Math.max(0, Math.min(STEPS - 1, Math.round(share * (STEPS - 1))));
 }
 

@@ -29,6 +29,16 @@ export function put(host, ...children) {
   host.replaceChildren(...children.flat(Infinity).filter((child) => child !== null && child !== undefined));
 }
 
+const built = new WeakMap();
+
+/** Does `build`, which fills `host`, only where `key` is not what it was last time: what stays the same is not laid out again. */
+export function once(host, key, build) {
+  const text = JSON.stringify(key);
+  if (built.get(host) === text) return;
+  build();
+  built.set(host, text);
+}
+
 const FOCUSABLE = "button, input, select, summary, [tabindex]";
 
 /** Does `work`, which may rebuild what `host` holds, and gives the focus back to the element in the same place. */

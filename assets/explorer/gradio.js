@@ -13,17 +13,32 @@ export function start({ element, props, watch, ask, typed, server }) {
       parameters: (query) => server.parameters(query),
       address: (query, own) => merged(query, own).href,
       // Only what a visitor does comes here, never the first paint: a link must be read before anything is written.
-      remember: (query, own) => window.history.replaceState(window.history.state, "", merged(query, own)),
+      remember: sparingly((query, own) => window.history.replaceState(window.history.state, "", merged(query, own))),
     },
     root,
   );
-  const draw = () => {
-    if (props.value) view.show(JSON.parse(props.value)); // text: see page.py
+  const show = (value) => {
+    view.show(value);
     asking.answered();
+  };
+  let turn = null; // answers are shown in the order in which they came, also where one has to be fetched
+  const draw = () => {
+    const value = JSON.parse(props.value); // text: see page.py
+    if (!turn && !value.fetch) return show(value);
+    const mine = (turn = Promise.resolve(turn)
+      .then(() => (value.fetch ? fetched(server, value) : value))
+      .then(show)
+      .finally(() => turn === mine && (turn = null)));
   };
   watch("value", draw);
   draw();
   listen((sentence) => asking.want([typed, sentence]));
+}
+
+/** A large run, which does not travel inside the component's value. */
+async function fetched(server, value) {
+  const run = await server.finished(value.query).catch(() => ({}));
+  return run.tensors ? { ...run, ...value } : { message: "The answer was lost on its way. Press Run once more." };
 }
 
 const PATIENCE = 4000; // milliseconds after which an answer is no longer waited for
@@ -44,6 +59,23 @@ function oneAtATime(send) {
     if (wish) go(wish);
   };
   return { answered, want: (wish) => (waiting ? (next = wish) : go(wish)) };
+}
+
+const [GAP, CREDIT] = [160, 15000]; // milliseconds: Chromium takes 200 changes of the address in 30 seconds and drops the rest
+
+/** At once where little was written lately, else a little later, and then only what was wanted last. */
+function sparingly(write) {
+  let [due, timer] = [0, 0];
+  return (...what) => {
+    const go = () => {
+      due = Math.max(due, Date.now() - CREDIT) + GAP;
+      write(...what);
+    };
+    clearTimeout(timer);
+    const wait = due - Date.now();
+    if (wait > 0) timer = setTimeout(go, wait);
+    else go();
+  };
 }
 
 let told = null; // who hears of typing: the explorer that was mounted last

@@ -8,33 +8,44 @@
 
 import { arithmeticPart, differencePart, lessonPart } from "./panel.js";
 import { chips } from "./chips.js";
-import { palette } from "./colour.js";
+import { look } from "./colour.js";
 import { comparable, compareBar, difference, explainDifference, whatChanged } from "./compare.js";
-import { keepFocus, put } from "./dom.js";
+import { keepFocus, once, put } from "./dom.js";
 import { cellOf, move, selectCell, sources, START, suggestion } from "./focus.js";
 import { frame, tokenTable } from "./frame.js";
 import { guessPart } from "./guess.js";
+import { follow, noted } from "./motion.js";
 import { overviewPart } from "./overview.js";
 import { unpack } from "./payload.js";
 import { plane } from "./plane.js";
+import { quiz } from "./quiz.js";
 import { addressQuery, copyLink, ownNames } from "./share.js";
-import { bringIntoView, fillRowBars, stage } from "./stage.js";
+import { bringIntoView, stage } from "./stage.js";
 import { tableOf } from "./table.js";
 import { markStep, topPart } from "./top.js";
 import { Weights } from "./weights.js";
 import { whatIf } from "./whatif.js";
 
 export function mount(place, host = {}, root = place) {
-  const part = frame();
+  const part = frame((by) => state.tensor && onKey(state.tensor, by));
   place.replaceChildren(part.all);
   const weights = new Weights(host.parameters);
   // run: on screen. step, tensor: what is open. pinned, hover: the chosen and the pointed-at cell. guess: the chosen guess.
   // kept, mode: the run to compare with, and which of "A", "B", "D" is drawn. next: where to look once an answer comes.
-  const state = { run: null, step: "weights", tensor: null, pinned: null, hover: null, guess: 0, kept: null, mode: "B", views: {} };
+  const state = { run: null, step: "weights", tensor: null, pinned: null, hover: null, guess: 0, kept: null, mode: "B", drawing: null };
   const ask = host.ask ? wish : null;
+  const puzzle = quiz(part, () => {
+    state.pinned = suggestion(state.run);
+    open("weights");
+  });
   let painted = 0;
 
   const theme = () => (document.body.classList.contains("dark") || root.dataset.theme === "dark" ? "dark" : "light");
+  // What the browser would have to lay the page out for is asked once: sizes until the window changes, colours until the theme does.
+  let room = null;
+  const looks = {};
+  const stageRoom = () => (room ??= { width: part.stage.clientWidth || 690, tall: window.innerHeight, font: looked().font });
+  const looked = () => (looks[theme()] ??= look(theme(), part.all));
   const selection = () => state.pinned ?? suggestion(state.run);
   const declared = (tensor) => state.run.lesson.matrices[tensor];
   const shape = (tensor) => drawn().tensors[tensor];
@@ -68,6 +79,7 @@ export function mount(place, host = {}, root = place) {
       state.next = null;
     }
     paint();
+    if (!before) part.start.hidden = Boolean(value.open?.step) || state.step === state.run.lesson.steps[0].name;
     painted += 1;
     root.dataset.request = value.query;
     root.dataset.painted = painted;
@@ -96,9 +108,11 @@ export function mount(place, host = {}, root = place) {
   // --- painting ---
 
   function paint() {
-    keepFocus(part.rail, () => topPart(part, state.run, ask, open));
+    const { run } = state;
+    topPart(part, run, ask, open, () => puzzle.ask(state.run));
+    puzzle.end();
     paintOverview();
-    state.chips = chips(part.chips, state.run, (index) => pin({ ...selection(), query: index }));
+    once(part.chips, [run.tokens, run.names], () => (state.chips = chips(part.chips, run, (index) => puzzle.choose(index) || pin({ ...selection(), query: index }))));
     paintStep();
   }
 
@@ -119,48 +133,46 @@ export function mount(place, host = {}, root = place) {
     if (!state.run.steps[state.step].shows.includes(state.tensor)) state.tensor = resultOf(state.step);
     const run = drawn();
     const step = run.steps[state.step];
-    compareBar(part.compare, state.kept, state.run, state.mode, compareAs, (kept) => compareAs("B", kept));
+    const compared = { onMode: compareAs, onKeep: () => compareAs("B", state.run), onForget: () => compareAs("B", null) };
+    compareBar(part.compare, state.kept, state.run, state.mode, compared);
     part.changed.textContent = state.kept ? whatChanged(state.kept, state.run) : "";
     part.changed.hidden = !state.kept;
     markStep(part, state.step, run.lesson.steps.length);
     lessonPart(part.lesson, run, step);
-    const width = part.stage.clientWidth || 690;
     const focused = part.stage.contains(document.activeElement) && document.activeElement.dataset.matrix;
-    state.views = {};
+    state.drawing = { views: {}, labels: [] };
     if (step.name === "tokens") tokenTable(part.stage, run);
     else if (step.name === "next") paintGuesses();
-    else state.views = stage(part.stage, run, state.step, width, { onPoint, onKey });
-    const colours = palette(theme());
-    for (const view of Object.values(state.views)) view.draw(colours);
-    if (focused && state.views[focused]) state.views[focused].takeFocus();
-    bringIntoView(part.stage, state.views[state.tensor], current()?.row);
+    else state.drawing = stage(part.stage, run, state.step, stageRoom(), { onPoint, onKey });
+    const { views } = state.drawing;
+    for (const view of Object.values(views)) view.draw(looked());
+    if (focused && views[focused]) views[focused].takeFocus();
     part.panel.style.minHeight = "";
     light();
+    bringIntoView(part.stage, views[state.tensor], current()?.row);
   }
 
   /** Everything that follows the selected cell: outlines, chips, arithmetic. */
   function light() {
-    const { views } = state;
+    const { views, labels, bars } = state.drawing;
     const run = drawn();
     const at = current();
     if (at && !(at.tensor in run.tensors)) return;
     const rules = at ? sources(declared(at.tensor), at.row, at.column) : {};
-    const css = getComputedStyle(part.all);
     for (const [tensor, view] of Object.entries(views)) {
-      const hue = css.getPropertyValue(view.hue);
-      if (at && tensor === at.tensor) view.light({ row: at.row, cell: [at.row, at.column], hue });
-      else view.light({ ...(rules[tensor] ?? {}), hue });
+      view.light(at && tensor === at.tensor ? { row: at.row, cell: [at.row, at.column] } : (rules[tensor] ?? {}));
     }
-    for (const label of part.stage.querySelectorAll("[data-row],[data-column]")) label.classList.remove("ax-on");
+    const marked = { row: null, column: null };
     if (at) {
-      const q = run.lesson.matrices[at.tensor];
-      mark("row", q.rows === "key" ? null : at.row);
-      mark("column", q.columns === "key" ? at.column : null);
+      const axes = declared(at.tensor);
+      if (axes.rows !== "key") marked.row = at.row;
+      if (axes.columns === "key") marked.column = at.column;
     }
+    for (const { axis, mark } of labels) mark(marked[axis]);
     const seen = at ? selectCell(selection(), declared(at.tensor), at.row, at.column) : selection();
-    state.chips.light(seen.query);
+    state.chips.light(state.run, seen.query);
     if (!state.hover) keepFocus(part.whatIf, () => whatIf(part.whatIf, run, state.step, seen.query, ask));
-    fillRowBars(part.stage, run.tensors.weights.row(seen.query));
+    bars?.(run.tensors.weights.row(seen.query));
     plane(part.plane, run, state.step, seen.query, seen.key);
     const unfolded = part.table.firstChild?.open ?? false;
     const listed = at && !state.hover ? tableOf(run, at.tensor, at.row, unfolded) : null;
@@ -178,16 +190,12 @@ export function mount(place, host = {}, root = place) {
     arithmeticPart(region, run, weights.of(run), cell, jump, fetchWeights, mayAsk ? edit : null, mayAsk ? lookInto : null);
   }
 
-  function mark(kind, index) {
-    if (index === null) return;
-    for (const label of part.stage.querySelectorAll(`[data-${kind}="${index}"]`)) label.classList.add("ax-on");
-  }
-
   /** The cell under discussion: pointed at, or chosen, or suggested. */
   function current() {
-    if (state.hover && state.hover.tensor in state.views) return { ...state.hover };
+    const { views } = state.drawing;
+    if (state.hover && state.hover.tensor in views) return { ...state.hover };
     const tensor = state.tensor;
-    if (!tensor || !(tensor in state.views)) return null;
+    if (!tensor || !(tensor in views)) return null;
     const { row, column } = cellOf(selection(), declared(tensor), shape(tensor));
     return { tensor, row, column };
   }
@@ -195,10 +203,18 @@ export function mount(place, host = {}, root = place) {
   // --- moving about ---
 
   function open(step) {
-    state.step = step;
     state.tensor = resultOf(step);
+    goTo(step);
+  }
+
+  function goTo(step) {
+    const before = noted(state.drawing.views);
+    state.step = step;
     state.hover = null;
+    part.start.hidden = true;
+    puzzle.end();
     paintStep();
+    follow(before, state.drawing.views);
     remember();
   }
 
@@ -214,6 +230,8 @@ export function mount(place, host = {}, root = place) {
       state.hover = null;
       state.tensor = tensor;
       pin(selectCell(selection(), declared(tensor), row, column));
+      const view = state.drawing.views[tensor];
+      part.sheet.touched(view.host.getBoundingClientRect().top + ((view.transposed ? column : row) + 1) * view.height);
       return;
     }
     light();
@@ -240,11 +258,8 @@ export function mount(place, host = {}, root = place) {
     const names = state.run.lesson.steps.map((step) => step.name);
     const shows = (name) => state.run.steps[name].shows.includes(tensor);
     const exact = names.find((name) => resultOf(name) === tensor);
-    state.step = exact ?? names.find(shows) ?? (tensor in state.run.tensors ? "x" : state.step);
     state.tensor = tensor;
-    state.hover = null;
-    paintStep();
-    remember();
+    goTo(exact ?? names.find(shows) ?? (tensor in state.run.tensors ? "x" : state.step));
   }
 
   /** What did the other layer do at this token? Its head, at the row of that token. */
@@ -283,14 +298,14 @@ export function mount(place, host = {}, root = place) {
 
   part.back.addEventListener("click", () => walk(-1));
   part.next.addEventListener("click", () => walk(1));
+  part.start.addEventListener("click", () => open(state.run.lesson.steps[0].name));
   part.link.hidden = !host.address;
   part.link.addEventListener("click", () => copyLink(part, host.address(query(), ownNames(state.run))));
-  let width = 0;
   new ResizeObserver(() => {
-    if (!state.run || part.all.clientWidth === width) return;
-    width = part.all.clientWidth;
-    paintStep();
-  }).observe(part.all);
+    const { width, tall } = stageRoom();
+    room = null;
+    if (state.run && (stageRoom().width !== width || room.tall !== tall)) paintStep();
+  }).observe(part.left);
   new MutationObserver(() => state.run && (paintOverview(), paintStep())).observe(document.body, { attributeFilter: ["class"] });
 
   return { show };

@@ -1,4 +1,4 @@
-// A drawn matrix: a canvas for its fills, digits and glyphs, a second one for what is lit, and a focusable host around both.
+// A drawn matrix: a canvas for its fills, digits and glyphs, frames for what is lit, and a focusable host around both.
 
 import { h } from "./dom.js";
 import { inkOn, limitOf, shade } from "./colour.js";
@@ -10,7 +10,7 @@ const DIGIT = 0.56; // width of a tabular digit, of the type's size
 
 export class MatrixView {
   /**
-   * options: tensor (name), matrix, unit, width and height of a cell, transposed (draw rows as columns), label (accessible
+   * options: tensor (name), matrix, unit, small (of shares, the small ones count), hue (name of a colour), width and height of a cell, transposed (draw rows as columns), label (accessible
    * name), still (a picture only), hidden(row, column) → "future" | "padding" | null, digits: the most decimals, null for none,
    * onPoint(row, column, kind) with kind "over", "pin" or "out", onKey(move).
    */
@@ -23,7 +23,7 @@ export class MatrixView {
     this.size = { width: this.across * this.width, height: this.down * this.height };
     const room = { width: `${this.size.width}px`, height: `${this.size.height}px` };
     this.base = h("canvas", { style: room, "aria-hidden": "true" });
-    this.lit = h("canvas.ax-lit", { style: room, "aria-hidden": "true" });
+    this.frames = Object.fromEntries(["row", "column", "cell"].map((part) => [part, h(`i.ax-lit.ax-lit-${part}`, { "aria-hidden": "true", hidden: true })]));
     this.host = h(
       "div.ax-matrix",
       this.still
@@ -37,8 +37,9 @@ export class MatrixView {
             style: room,
           },
       this.base,
-      this.lit,
+      Object.values(this.frames),
     );
+    this.host.style.setProperty("--hue", `var(${this.hue})`);
     if (!this.still) this.listen();
   }
 
@@ -80,26 +81,19 @@ export class MatrixView {
     this.host.focus({ preventScroll: true });
   }
 
-  canvas(element) {
+  /** Fills, then glyphs, then digits, with a look of colour.js. */
+  draw({ unit, signed, ink, css: style, font: family }) {
+    const table = this.unit ? unit : signed;
     const ratio = this.across * this.down > 40000 ? 1 : Math.min(window.devicePixelRatio || 1, 2);
-    element.width = Math.round(this.size.width * ratio);
-    element.height = Math.round(this.size.height * ratio);
-    const context = element.getContext("2d");
+    this.base.width = Math.round(this.size.width * ratio);
+    this.base.height = Math.round(this.size.height * ratio);
+    const context = this.base.getContext("2d");
     context.scale(ratio, ratio);
-    return context;
-  }
-
-  /** Fills, then glyphs, then digits. `colours` is a palette. */
-  draw(colours) {
-    const table = this.unit ? colours.unit : colours.signed;
-    const css = getComputedStyle(this.host);
-    const style = Object.fromEntries(["grid", "hidden", "hatch", "muted"].map((name) => [name, css.getPropertyValue(`--ax-${name}`)]));
-    const context = this.canvas(this.base);
     const reasons = this.reasons();
     this.fills(context, table, reasons, style.hidden);
     if (this.width >= 5 && this.height >= 5) this.glyphs(context, reasons, style.hatch);
     const { font, decimals } = this.digitsThatFit();
-    if (decimals !== null) this.digitsIn(context, table, colours.ink, style, `${font}px ${css.fontFamily}`, decimals);
+    if (decimals !== null) this.digitsIn(context, table, ink, style, `${font}px ${family}`, decimals);
     if (this.width >= 8 && this.height >= 8) this.grid(context, style);
   }
 
@@ -129,7 +123,7 @@ export class MatrixView {
           context.fillStyle = style.muted;
           context.fillText(cellText(value, 0), across, down);
         } else {
-          context.fillStyle = inkOn(table, shade(value, this.unit, this.limit), ink);
+          context.fillStyle = inkOn(table, shade(value, this.unit, this.limit, this.small), ink);
           context.globalAlpha = value !== 0 && Number(value.toFixed(decimals)) === 0 ? 0.5 : 1; // there, but next to nothing
           context.fillText(cellText(value, decimals), across, down);
           context.globalAlpha = 1;
@@ -157,7 +151,7 @@ export class MatrixView {
     for (let y = 0; y < this.down; y++) {
       for (let x = 0; x < this.across; x++) {
         const value = this.transposed ? this.matrix.at(x, y) : this.matrix.at(y, x);
-        const from = shade(Number.isFinite(value) ? value : 0, this.unit, this.limit) * 3;
+        const from = shade(Number.isFinite(value) ? value : 0, this.unit, this.limit, this.small) * 3;
         const at = y * this.across + x;
         const to = at * 4;
         for (let c = 0; c < 3; c++) image.data[to + c] = reasons[at] ? blank[c] : table[from + c];
@@ -195,24 +189,24 @@ export class MatrixView {
     }
   }
 
-  /** Light up: a whole row, a whole column, one cell; any may be null. `hue` is a CSS colour. */
-  light({ row = null, column = null, cell = null, hue }) {
-    const context = this.canvas(this.lit);
+  /** Light up: a whole row, a whole column, one cell; any may be null. */
+  light({ row = null, column = null, cell = null }) {
+    if (cell) this.host.dataset.cell = cell.join();
     if (this.transposed) [row, column, cell] = [column, row, cell && [cell[1], cell[0]]];
-    context.strokeStyle = hue;
-    const frame = (x, y, w, hgt, thick) => {
-      context.lineWidth = thick;
-      context.strokeRect(x + thick / 2, y + thick / 2, Math.max(1, w - thick), Math.max(1, hgt - thick));
-    };
-    const thin = Math.min(2, this.height / 3);
-    if (row !== null) frame(0, row * this.height, this.size.width, this.height, thin);
-    if (column !== null) frame(column * this.width, 0, this.width, this.size.height, Math.min(2, thin, this.width / 2));
-    if (cell) {
-      const [w, hgt] = [Math.max(3, this.width), Math.max(3, this.height)];
-      context.strokeStyle = getComputedStyle(this.host).getPropertyValue("--ax-cell");
-      frame(cell[1] * this.width, cell[0] * this.height, w, hgt, 3);
-    }
+    const [w, t] = [this.width, this.height];
+    const thin = Math.min(2, t / 3);
+    frame(this.frames.row, row !== null && [0, row * t, this.size.width, t], thin);
+    frame(this.frames.column, column !== null && [column * w, 0, w, this.size.height], Math.min(thin, w / 2));
+    frame(this.frames.cell, cell && [cell[1] * w, cell[0] * t, Math.max(3, w), Math.max(3, t)], 3);
   }
+}
+
+/** Puts a frame around [left, top, width, height]; hides it where there is no such place. */
+function frame(element, place, thick) {
+  element.hidden = !place;
+  if (!place) return;
+  const [left, top, width, height] = place.map((pixels) => `${pixels}px`);
+  Object.assign(element.style, { left, top, width, height, borderWidth: `${thick}px` });
 }
 
 /** A tile of 8 × 8: 1 = hatching, 2 = dots. */

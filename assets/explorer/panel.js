@@ -1,20 +1,23 @@
 // The panel beside the stage: what the step does, in words and as a formula, and the selected cell taken apart.
 
-import { h, put } from "./dom.js";
+import { bars } from "./bars.js";
+import { h, once, put, svg } from "./dom.js";
 import { lastReal } from "./focus.js";
 import { explain, explainGuess, titleOf } from "./arithmetic.js";
 import { percent } from "./numbers.js";
 
 /** Fills `host` with the step's sentence, formula and notice. */
 export function lessonPart(host, run, step) {
-  put(
+  const note = step.name === "masked" ? run.lesson.order_note : null;
+  const fill = () => put(
     host,
     h("h3.ax-verb", {}, step.verb, h("span.ax-tensor", {}, step.tensor)),
     h("p.ax-words", {}, step.words),
     h("p.ax-formula", {}, step.formula),
     step.notice ? h("p.ax-notice", {}, h("b", {}, "Notice "), step.notice) : null,
-    step.name === "masked" && run.lesson.order_note ? h("p.ax-small", {}, run.lesson.order_note) : null,
+    note ? h("p.ax-small", {}, note) : null,
   );
+  once(host, [step, note], fill);
 }
 
 /** Fills the live region #arithmetic with the cell taken apart. onJump(tensor, row, column) follows the chain,
@@ -54,7 +57,7 @@ function toldPart({ symbol, title, result, lines, bars: vectors, table, versus, 
   return [
     h("p.ax-cell-title", {}, h("span", {}, `${symbol} `, h("span.ax-where", { dir: "auto" }, title)), h("output.ax-value", {}, result.text)),
     h("div.ax-lines", {}, lines.map((line) => h("p", { dir: "ltr" }, line))),
-    vectors ? bars(vectors) : null,
+    vectors ? strips(vectors) : null,
     table ? details(table, open) : null,
     versus ? h("div.ax-lines.ax-versus", {}, versus.map((line) => h("p", { dir: "ltr" }, line))) : null,
     note ? h("p.ax-small", {}, note) : null,
@@ -87,7 +90,7 @@ function otherLayer(run, declared, row, column, onLayer) {
 /** Another number in this cell, to see what follows from it. */
 function change(run, { tensor, row, column }, onEdit) {
   const now = run.tensors[tensor].at(row, column);
-  const field = h("input", { type: "number", step: "any", value: Number(now.toPrecision(6)), "aria-label": "another number for this cell" });
+  const field = h("input", { type: "number", step: "any", required: true, value: Number(now.toPrecision(6)), "aria-label": "another number for this cell" });
   const set = (event) => {
     event.preventDefault();
     if (Number.isFinite(field.valueAsNumber)) onEdit(tensor, row, column, field.valueAsNumber);
@@ -104,14 +107,14 @@ function change(run, { tensor, row, column }, onEdit) {
 }
 
 /** Vectors as aligned bars in the order of their numbers, each row on a scale of its own. */
-function bars(vectors) {
+function strips(vectors) {
+  const half = 17; // pixels above and below the axis
   const rows = vectors.map(({ name, role, values }) => {
-    const limit = Math.max(1e-12, ...Array.from(values, Math.abs));
-    const strips = Array.from(values, (value) => {
-      const height = `${(Math.abs(value) / limit) * 50}%`;
-      return h("i", {}, h("b", { style: value < 0 ? { height, top: "50%" } : { height, bottom: "50%" } }));
-    });
-    return h("div.ax-bar-row", {}, h("span", { title: name }, name), h(`div.ax-strip.ax-hue-${role || "none"}`, {}, strips));
+    const limit = values.reduce((most, value) => Math.max(most, Math.abs(value)), 1e-12);
+    const heights = Array.from(values, (value) => value && Math.sign(value) * Math.max(0.5, (Math.abs(value) / limit) * half));
+    const shape = { viewBox: `0 0 ${values.length} ${2 * half}`, preserveAspectRatio: "none" };
+    const strip = h(`div.ax-strip.ax-hue-${role || "none"}`, {}, svg("svg", shape, svg("path", { d: bars(heights, 1, half) })));
+    return h("div.ax-bar-row", {}, h("span", { title: name }, name), strip);
   });
   return h("div.ax-bars", { "aria-hidden": "true" }, rows);
 }

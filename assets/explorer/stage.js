@@ -1,25 +1,27 @@
 // The stage: the matrices of one step, operands and result laid out like a multiplication on paper.
 // Every drawn matrix is a MatrixView; the labels around them are text, thinned where they would not fit.
 
-import { h } from "./dom.js";
+import { bars } from "./bars.js";
+import { h, svg } from "./dom.js";
 import { MatrixView } from "./matrix.js";
-import { gutter, labelStride, stageSizes } from "./layout.js";
+import { columnLabels, rowLabels, textWidth } from "./labels.js";
+import { gutter, stageSizes } from "./layout.js";
 import { hiddenBecause } from "./payload.js";
 import { print } from "./numbers.js";
 
 const GROWS = 32; // tokens: up to so many the stage is as tall as it needs, beyond it scrolls
 const HUE = { query: "--ax-query", key: "--ax-key", value: "--ax-value", "": "--ax-cell" };
 
-/** stage(host, run, step, width, events) → {views: {tensor: MatrixView}, draw(colours)} */
-export function stage(host, run, step, width, events) {
-  const measure = measurer(host);
-  const label = gutter(run.names, width, measure);
-  const shape = { T: run.tokens.length, d_in: run.tensors.x.columns, d_out: run.tensors.q.columns, width, label, tall: window.innerHeight, stacked: stackOf(run).length };
-  const build = { run, step, label, shape, sizes: stageSizes(step, shape), events, views: {}, measure };
+/** Fills `host`. room: {width, tall} in pixels and the font. Returns {views: {tensor: MatrixView}, labels, bars(shares)} */
+export function stage(host, run, step, room, events) {
+  const measure = (text) => textWidth(text, room.font);
+  const label = gutter(run.names, room.width, measure);
+  const shape = { T: run.tokens.length, d_in: run.tensors.x.columns, d_out: run.tensors.q.columns, label, stacked: stackOf(run).length, ...room };
+  const build = { run, step, label, shape, sizes: stageSizes(step, shape), events, measure, views: {}, labels: [], bars: () => {} };
   const layout = { qk: asking, scores: square, scaled: square, masked: square, weights: square, context: blending }[step];
   const body = (layout ?? embedding)(build);
   host.replaceChildren(h(`div.ax-scroll${run.tokens.length > GROWS ? ".ax-bounded" : ""}`, { tabindex: -1 }, body));
-  return build.views;
+  return build;
 }
 
 /** One view, registered under its tensor's name. */
@@ -37,6 +39,8 @@ function view(build, tensor, { width, height, transposed = false, faint = false,
     transposed,
     still,
     unit: declared.unit,
+    small: run.tokens.length > GROWS, // shares of many are small: else the picture would be white
+    hue: HUE[declared.role],
     digits: faint ? null : run.digits,
     label: `${declared.title}: ${matrix.rows} × ${matrix.columns}. Arrow keys move from cell to cell.`,
     hidden: (row, column) => {
@@ -50,7 +54,6 @@ function view(build, tensor, { width, height, transposed = false, faint = false,
     onPoint: (row, column, kind) => events.onPoint(tensor, row, column, kind),
     onKey: (by) => events.onKey(tensor, by),
   });
-  made.hue = HUE[declared.role];
   made.host.classList.toggle("ax-faint", faint);
   build.views[tensor] = made;
   return made;
@@ -70,6 +73,7 @@ function caption(build, tensor, made, text = null) {
 }
 
 function legend(made) {
+  if (!made.unit && made.limit === 0) return h("div.ax-legend", { "aria-hidden": "true" }, "0 everywhere");
   const limit = print(made.limit, 2).text;
   const ends = made.unit ? ["0", "1"] : [`−${limit}`, limit];
   return h(
@@ -78,35 +82,19 @@ function legend(made) {
     h("span", {}, ends[0]),
     h(`i.${made.unit ? "ax-ramp-unit" : "ax-ramp-signed"}`),
     h("span", {}, ends[1]),
+    made.unit && made.small ? h("span", {}, "(half-way 0.125)") : null,
   );
 }
 
-function rowLabels(build, height, axis) {
-  const stride = labelStride(height, 15);
-  const labels = build.run.names.map((name, i) =>
-    h(
-      "span.ax-row-label",
-      { style: { height: `${height}px` }, "data-row": i, title: name },
-      i % stride === 0 ? h("span", { dir: "auto" }, name) : "",
-    ),
-  );
-  return h("div.ax-row-labels", { style: { width: `${build.label}px` }, "data-axis": axis }, labels);
+/** Labels that are known to `build`, so that the selected row or column can be marked. */
+function named(build, labels, area = null) {
+  build.labels.push(labels);
+  if (area) labels.host.style.gridArea = area;
+  return labels.host;
 }
 
-function columnLabels(build, width) {
-  const longest = Math.max(...build.run.names.map(build.measure));
-  const upright = longest + 2 <= width;
-  const stride = labelStride(width, upright ? 0 : 16);
-  const labels = build.run.names.map((name, i) =>
-    h(
-      "span.ax-column-label",
-      { style: { width: `${width}px` }, "data-column": i, title: name },
-      i % stride === 0 ? h("span", { dir: "auto" }, name) : "",
-    ),
-  );
-  const height = upright ? 20 : Math.min(110, Math.ceil(longest) + 8);
-  return h(`div.ax-column-labels${upright ? "" : ".ax-slanted"}`, { style: { height: `${height}px` } }, labels);
-}
+const rows = (build, area = null) => named(build, rowLabels(build.run.names, build.sizes.cell, build.label), area);
+const columns = (build) => named(build, columnLabels(build.run.names, build.sizes.cell, build.measure), "columns");
 
 const cell = (area, ...children) => h("div", { style: { gridArea: area } }, children);
 
@@ -140,35 +128,36 @@ function square(build) {
     { style: { columnGap: `${sizes.gap}px` } },
     cell("axis-k", h("span.ax-axis", {}, `${run.lesson.axes.key} →`)),
     h("div.ax-corner", { style: { gridArea: "corner" } }, corner, h("span.ax-axis", {}, `${run.lesson.axes.query} ↓`)),
-    cell("columns", columnLabels(build, sizes.cell)),
+    columns(build),
     cell("axis-sums", summed ? h("span.ax-axis", {}, "sum") : ""),
-    cell("rows", rowLabels(build, sizes.cell, run.lesson.axes.query)),
+    rows(build, "rows"),
     ...parts,
     cell("result", made.host),
     bars,
-    step === "weights" && made.unit ? h("div.ax-rowbars", { style: { gridArea: "bars" }, "aria-hidden": "true" }, rowBars(T, sizes.cell)) : null,
+    step === "weights" && made.unit ? rowBars(build) : null,
     cell("foot", h("div.ax-foot", {}, caption(build, step, made), legend(made))),
   );
 }
 
 /** Scrolls a large stage so that the chosen row of `view` can be seen. */
 export function bringIntoView(host, view, row) {
+  if (view?.matrix.rows <= GROWS) return;
   const scroll = host.querySelector(".ax-scroll");
   if (!view || row === undefined || !scroll || scroll.scrollHeight <= scroll.clientHeight) return;
   const top = view.host.offsetTop + row * view.height;
   if (top + view.height > scroll.scrollTop + scroll.clientHeight) scroll.scrollTop = top - scroll.clientHeight / 2;
 }
 
-/** One bar a key, filled by `fillRowBars`: the selected row once more, without colour. */
-function rowBars(T, width) {
-  return Array.from({ length: T }, () => h("i", { style: { width: `${width}px` } }, h("b")));
-}
-
-/** Sets the bars to a row of shares. */
-export function fillRowBars(host, shares) {
-  host.querySelectorAll(".ax-rowbars b").forEach((bar, i) => {
-    bar.style.height = shares[i] > 0 ? `max(1px, ${Math.min(1, shares[i]) * 100}%)` : "0";
-  });
+/** The selected row once more, one bar a key, without colour; `build.bars(shares)` sets it. */
+function rowBars(build) {
+  const [width, height] = [build.sizes.cell, 26];
+  const path = svg("path");
+  build.bars = (shares) => {
+    const tall = (share) => (share > 0 ? Math.max(1, Math.min(1, share) * height) : 0);
+    path.setAttribute("d", bars(Array.from(shares, tall), width, height));
+  };
+  const size = { width: build.shape.T * width, height };
+  return h("div.ax-rowbars", { style: { gridArea: "bars" }, "aria-hidden": "true" }, svg("svg", size, path));
 }
 
 /** Blend: weights on the left, v on top, the context in the corner. */
@@ -181,30 +170,30 @@ function blending(build) {
     return h(
       "div",
       {},
-      [weights, v, context].map((made) => block(build, made, sizes.cell)),
+      [weights, v, context].map((made) => block(build, made)),
     );
   }
   return h(
     "div.ax-paper.ax-blend",
     { style: { columnGap: `${sizes.gap}px` } },
-    cell("v-rows", rowLabels(build, sizes.cell)),
+    rows(build, "v-rows"),
     cell("v", caption(build, "v", v), v.host),
-    cell("rows", rowLabels(build, sizes.cell)),
+    rows(build, "rows"),
     cell("weights", weights.host),
     cell("result", context.host),
-    cell("columns", columnLabels(build, sizes.cell)),
+    columns(build),
     cell("foot-w", h("div.ax-foot", {}, caption(build, "weights", weights), legend(weights))),
     cell("foot", h("div.ax-foot", {}, caption(build, "context", context), legend(context))),
   );
 }
 
 /** A matrix by itself with its row labels. */
-function block(build, made, height) {
+function block(build, made) {
   return h(
     "div.ax-block",
     {},
     h("div.ax-foot", { style: { paddingLeft: `${build.label}px` } }, caption(build, made.tensor, made), legend(made)),
-    h("div.ax-labelled", {}, rowLabels(build, height), made.host),
+    h("div.ax-labelled", {}, rows(build), made.host),
   );
 }
 
@@ -214,7 +203,7 @@ function asking(build) {
   const x = view(build, "x", { width: sizes.x, height: sizes.cell });
   const q = view(build, "q", { width: sizes.out, height: sizes.cell });
   const k = view(build, "k", { width: sizes.out, height: sizes.cell });
-  if (sizes.narrow) return h("div", {}, [x, q, k].map((made) => block(build, made, sizes.cell)));
+  if (sizes.narrow) return h("div", {}, [x, q, k].map((made) => block(build, made)));
   const top = ["W_query", "W_key"].map((name) => {
     if (!run.parameters[name]) return [];
     const made = view(build, name, { width: sizes.out, height: sizes.inner, transposed: true, still: true });
@@ -226,7 +215,7 @@ function asking(build) {
     { style: { columnGap: `${sizes.gap}px` }, "data-tokens": shape.T },
     cell("wq", ...top[0]),
     cell("wk", ...top[1]),
-    cell("rows", rowLabels(build, sizes.cell)),
+    rows(build, "rows"),
     ...[x, q, k].flatMap((made) => [cell(made.tensor, made.host), cell(`foot-${made.tensor}`, under(made))]),
   );
 }
@@ -251,13 +240,7 @@ function embedding(build) {
       const normed = name === "x" && run.lesson.matrices.x.rule === "norm";
       const sign = i === 0 ? "" : normed ? "→" : name === "x" || name === "r" ? "=" : "+";
       const mark = shown.length > 1 ? h("span.ax-sign", { "aria-hidden": "true" }, sign) : null;
-      return h("div.ax-term", {}, mark, block(build, made, sizes.cell));
+      return h("div.ax-term", {}, mark, block(build, made));
     }),
   );
-}
-
-function measurer(host) {
-  const context = document.createElement("canvas").getContext("2d");
-  context.font = `14px ${getComputedStyle(host).fontFamily}`;
-  return (text) => context.measureText(text).width;
 }

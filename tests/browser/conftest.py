@@ -137,8 +137,9 @@ class Explorer:
 
     @property
     def cell(self) -> tuple[int, int]:
-        """The selected cell, as the address bar tells it."""
-        row, column = self.address["cell"].split(",")
+        """The selected cell of the matrix that has the focus; else as the address tells it, which may follow a little later."""
+        focused = self.page.evaluate("document.activeElement.dataset.cell ?? null")
+        row, column = (focused or self.address["cell"]).split(",")
         return int(row), int(column)
 
     # -- what a visitor does ----------------------------------------------------------------------------------------
@@ -175,6 +176,15 @@ class Explorer:
         host.focus()
         for key in keys:
             self.page.keyboard.press(key)
+
+    def hold(self, tensor: str, *keys: str) -> None:
+        """Many keys at once, as events in the page: for ways of a hundred cells."""
+        self.matrix(tensor).focus()
+        self.page.evaluate(
+            "keys => keys.forEach((key) => document.activeElement.dispatchEvent("
+            "new KeyboardEvent('keydown', { key, bubbles: true, cancelable: true })))",
+            list(keys),
+        )
 
     def choose(self, tensor: str, row: int, column: int, rows: int) -> None:
         """Reach a cell by the keyboard alone, from wherever the matrix is."""

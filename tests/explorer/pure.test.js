@@ -118,7 +118,9 @@ test("two runs are compared cell by cell, −∞ with −∞ too", () => {
 
 test("colours: limits from finite numbers only, the middle of a signed scale is neutral", () => {
   assert.equal(limitOf([-Infinity, -2, 1]), 2);
-  assert.equal(limitOf([0, 0]), 1);
+  assert.equal(limitOf([0, 0]), 0);
+  assert.equal(shade(0, false, 0), shade(0, false, 1));
+  assert.equal(shade(0.125, true, 1, true), shade(0.5, true, 1));
   assert.equal(shade(-2, false, 2), 0);
   assert.equal(shade(2, false, 2), 255);
   for (const theme of ["light", "dark"]) {
