@@ -30,7 +30,7 @@ MAX_API_TOKENS = 256  # `/attend` answers in JSON, which grows with the square o
 QUEUE_SIZE = 200
 CONCURRENCY = 8  # how many requests may wait for a GPU or compute at once; the platform does the scheduling
 MEMORY = {"state_session_capacity": 1000}  # Gradio keeps 0.17 MB for each session, and every API call is one
-MOST_INLINE = 160  # tokens: a larger run is fetched by the explorer itself, for Gradio's page handles large values slowly
+MOST_INLINE = 160  # tokens: the explorer fetches a larger run itself, for Gradio's page is slow with large values
 FILE_AGE = 3600  # seconds that an exported file is kept
 
 ARGUMENTS = [f.name for f in fields(Request) if f.init]

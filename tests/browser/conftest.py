@@ -137,7 +137,7 @@ class Explorer:
 
     @property
     def cell(self) -> tuple[int, int]:
-        """The selected cell of the matrix that has the focus; else as the address tells it, which may follow a little later."""
+        """The selected cell of the matrix that has the focus; else as the address tells it."""
         focused = self.page.evaluate("document.activeElement.dataset.cell ?? null")
         row, column = (focused or self.address["cell"]).split(",")
         return int(row), int(column)

@@ -1,9 +1,10 @@
-"""What meets a newcomer: the question, the way to step 1, the sheet on a phone, the matrix that goes with the reader."""
+"""What meets a newcomer: the question, the way to step 1, the sheet on a phone, the matrix that goes along."""
 
 import re
 
 import pytest
-from test_page import STEPS, TEXTBOOK, numbers
+from arithmetic import same_digits
+from test_page import STEPS, TEXTBOOK, numbers, shown_result
 
 PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
 
@@ -29,7 +30,7 @@ def test_the_question_hides_the_answer_until_a_token_is_chosen(explorer, chosen)
     best = row.index(max(row))
     told = page.inner_text(".ax-question")
     assert percents(told) == pytest.approx([row[i] for i in ([best] if chosen == best else [chosen, best])], abs=0.006)
-    assert told.startswith("So does the head" if chosen == best else f"The head gives {explorer.tokens[chosen]['text']}₁")
+    assert told.startswith("So does the head" if chosen == best else "The head gives The₁")
     assert page.locator(".ax-headline").is_visible() and page.locator(".ax-chip-share").first.is_visible()
     assert not page.evaluate("document.querySelector('.ax-main').inert")
 
@@ -105,6 +106,28 @@ def test_on_a_wide_screen_the_arithmetic_stands_in_the_panel(explorer):
     assert page.locator("#arithmetic").bounding_box()["x"] > explorer.matrix("weights").bounding_box()["x"]
 
 
+def test_the_mouse_looks_a_click_pins(explorer):
+    explorer.open(**TEXTBOOK, step="scores")
+    values = numbers(explorer)["tensors"]["scores"]
+    host = explorer.matrix("scores")
+    side = host.bounding_box()["width"] / 6
+
+    def at(row, column):
+        return {"x": side * (column + 0.5), "y": side * (row + 0.5)}
+
+    host.click(position=at(2, 4))
+    assert same_digits(shown_result(explorer), values[2][4])
+    host.hover(position=at(5, 1))
+    assert same_digits(shown_result(explorer), values[5][1])
+    explorer.page.mouse.move(5, 5)
+    assert same_digits(shown_result(explorer), values[2][4])  # what was pinned comes back
+    assert explorer.address["cell"] == "2,4"
+    for row in range(6):
+        for column in range(6):
+            host.click(position=at(row, column))
+            assert same_digits(shown_result(explorer), values[row][column]), (row, column)
+
+
 # --- motion ----------------------------------------------------------------------------------------------------------
 
 MOVING = """step => {
@@ -149,7 +172,8 @@ def test_the_names_stay_in_view_in_a_large_matrix(explorer):
 
 def test_the_address_follows_however_many_keys_are_pressed(explorer):
     explorer.open(**TEXTBOOK, step="weights")
-    explorer.press("weights", *["ArrowRight", "ArrowDown", "ArrowLeft", "ArrowUp"] * 60, "ArrowDown", "ArrowDown", "End")
+    around = ["ArrowRight", "ArrowDown", "ArrowLeft", "ArrowUp"]
+    explorer.press("weights", *around * 60, "ArrowDown", "ArrowDown", "End")
     explorer.page.wait_for_function("new URL(location).searchParams.get('cell') === '2,5'")
 
 
