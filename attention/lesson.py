@@ -21,10 +21,13 @@ import math
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from . import text
+
 if TYPE_CHECKING:
     from .compute import Result
 
 TITLE = "Causal attention, step by step"
+MOST_PIECES = 6  # of a split word that are listed
 QUERY_AXIS = "query: who looks"
 KEY_AXIS = "key: who is looked at"
 ORDER_NOTE = (
@@ -178,7 +181,7 @@ MASK_TITLES = {
 # weights formula).
 _OTHER_MASKS = {
     "none": (
-        "No causal mask: every token may look at every other one, also at words that it should not know yet.",
+        "No causal mask: every token may look at every other one, also at tokens that it should not know yet.",
         "masked = scaled",
         STEP["weights"].words,
         STEP["weights"].formula,
@@ -187,7 +190,7 @@ _OTHER_MASKS = {
         "This mask acts after the softmax, so no future is hidden yet: it takes part in every row's sum.",
         "masked = scaled",
         "Softmax over all keys, then the future is set to 0. The rows no longer add up to 1: what is missing went to "
-        "words that were not allowed to be seen.",
+        "tokens that were not allowed to be seen.",
         "weights = softmax(masked) · (key ≤ query)",
     ),
     "after_renormalised": (
@@ -215,12 +218,14 @@ def words(step: Step, result: Result) -> tuple[str, str]:
     sentence, formula = step.words, step.formula
     if request.mask != "causal" and step.name in ("masked", "weights"):
         sentence, formula = _OTHER_MASKS[request.mask][slice(0, 2) if step.name == "masked" else slice(2, 4)]
+    if step.name == "tokens":
+        sentence += _split(result)
     if step.name == "qk" and result.model.head(request).W_query.bias is not None:
         formula = formula.replace("W_queryᵀ", "W_queryᵀ + b_query").replace("W_keyᵀ", "W_keyᵀ + b_key")
     if step.name == "scaled" and not request.scale:
         sentence, formula = "Scaling is off: the scores go on as they are.", "scaled = scores"
     if step.name == "masked" and not all(t.real for t in result.tokens):
-        sentence += " Padding is no word: its keys are hidden from everyone."
+        sentence += " Padding is no part of the sentence: its keys are hidden from everyone."
         if request.mask == "causal":
             formula = "masked = scaled where key ≤ query and key is no padding, else −∞"
         else:
@@ -263,6 +268,24 @@ def words(step: Step, result: Result) -> tuple[str, str]:
     root = f"{math.sqrt(d_out):.4f}".rstrip("0").rstrip(".")
     equals = "=" if float(root) ** 2 == d_out else "≈"  # "=" only where the printed number is the number
     return sentence, formula.format(T=T, d_in=d_in, d_out=d_out, root=root, equals=equals)
+
+
+def _split(result: Result) -> str:
+    """What a token is to this run's tokenizer."""
+    if result.request.tokenizer == "characters":
+        return " Here every character is one."
+    if result.request.tokenizer != "subwords":
+        return ""
+    found = text.split_words(result.tokens)
+    rule = " This vocabulary holds common words whole and splits what is rarer into pieces"
+    if not found:
+        return f"{rule}; here nothing is split."
+    # An example of letters, if there is one, and with few pieces.
+    word, pieces = min(found, key=lambda pair: (any(not t.text for t in pair[1]), len(pair[1])))
+    labels = [t.label.removeprefix("␣") for t in pieces]
+    if len(labels) > MOST_PIECES:
+        labels[MOST_PIECES - 1 :] = [f"{len(labels) - MOST_PIECES + 1} more"]
+    return f"{rule}: here {text.shorten(text.label(word), 30)} into {', '.join(labels[:-1])} and {labels[-1]}."
 
 
 QUIZ = {

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from .text import split_words
+
 if TYPE_CHECKING:
     from .compute import Result
 
@@ -63,7 +65,7 @@ def headline(result: Result) -> str:
         start = f"In layer {request.layer}, head {request.head}, {names[row]}"
     elif result.guess:  # only the last layer's head speaks to the guess directly
         last = request.layer == model.layers - 1
-        start = f"{'To guess the next word' if last else 'In the first layer'}, {names[row]}"
+        start = f"{f'To guess the next {_unit(result)}' if last else 'In the first layer'}, {names[row]}"
     share = float(weights[key])
     if share <= 0:
         return f"{names[row]} looks nowhere: none of its weights is above zero."
@@ -80,6 +82,12 @@ def headline(result: Result) -> str:
     if seen == 1:
         return f"{start} gives {percent(share)} to {target}, and nothing to any other token."
     return f"{start} spreads its attention over {seen} tokens; the largest share, {percent(share)}, goes to {target}."
+
+
+def _unit(result: Result) -> str:
+    """ "word", where every word of the sentence is one token and the guess begins a word of its own; else "token"."""
+    guess = result.guess.texts[0]
+    return "word" if guess[:1] == " " and guess[1:].isalpha() and not split_words(result.tokens) else "token"
 
 
 def notices(result: Result) -> dict[str, str]:
@@ -173,7 +181,7 @@ def _weights(result: Result) -> str:
     share, total = float(weights[row, key]), f"{weights[first].sum():.2f}"
     as_computed = not request.dropout and not any(edit[0] == "weights" for edit in request.edits)
     if request.mask == "after" and as_computed and float(total) < 1:
-        return f"Row {names[first]} adds up to {total} only: {1 - float(total):.2f} leaked to words in its future."
+        return f"Row {names[first]} adds up to {total} only: {1 - float(total):.2f} leaked to tokens in its future."
     if share <= 0:
         return f"{names[row]} gives nothing to anyone: none of its weights is above zero."
     text = f"{names[row]} gives {percent(share)} to {'itself' if key == row else names[key]}."

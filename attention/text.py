@@ -6,6 +6,7 @@ character; whatever must be made visible is in `label` alone. Labels are plain t
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -119,6 +120,15 @@ def names(tokens: Sequence[Token]) -> list[str]:
     return result
 
 
+def bytes_label(piece: bytes) -> str:
+    """What a person sees for a vocabulary entry; bytes that are no whole character by their numbers: ⟨byte F0⟩."""
+    parts = re.split("([\udc80-\udcff]+)", piece.decode(errors="surrogateescape"))  # text, stray bytes, text, …
+    for i in range(1, len(parts), 2):
+        stray = parts[i].encode(errors="surrogateescape")
+        parts[i] = f"⟨byte{'s' * (len(stray) > 1)} {stray.hex(' ').upper()}⟩"
+    return "".join(part if i % 2 else label(part) for i, part in enumerate(parts))
+
+
 def spoken(name: str) -> str:
     """A label as a screen reader should say it: the marks by their names."""
     for mark, word in MARKS.values():
@@ -187,7 +197,7 @@ def _byte_of() -> dict[str, int]:
 
 
 def bytes_of(piece: str) -> bytes:
-    """The bytes that a vocabulary entry of a byte-level tokenizer stands for."""
+    """The bytes that a vocabulary entry of a byte-level tokenizer stands for; KeyError where it is none."""
     return bytes(map(_byte_of().__getitem__, piece))
 
 
@@ -204,6 +214,23 @@ def _word_pattern():
 def words(sentence: str) -> list[str]:
     """Words and punctuation marks, each with the one space before it."""
     return [piece for piece, _ in _word_pattern().pre_tokenize_str(sentence)]
+
+
+def split_words(tokens: Iterable[Token]) -> list[tuple[str, list[Token]]]:
+    """The words and characters that lie in several tokens, each with these."""
+    real = [t for t in tokens if t.real]
+    word_at: list[int | None] = []  # by character; None at the space before a word, and at spaces that stand alone
+    found = words("".join(t.text for t in real))
+    for i, word in enumerate(found):
+        bare = word.removeprefix(" ")
+        word_at += [None] * (len(word) - len(bare)) + [i] * len(bare)
+    pieces: dict[int, list[Token]] = {}
+    for t in real:
+        touched = word_at[t.start : t.end] if t.text else word_at[t.start - 1 : t.start]  # "" is more of a character
+        for i in dict.fromkeys(touched):
+            if i is not None:
+                pieces.setdefault(i, []).append(t)
+    return [(found[i].removeprefix(" "), parts) for i, parts in pieces.items() if len(parts) > 1]
 
 
 def characters(sentence: str) -> list[str]:

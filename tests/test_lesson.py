@@ -82,6 +82,17 @@ def one_of(f, sentence, forms):
 # --- one function a step: the forms its notice may take, and what must be true of each -------------------------------
 
 
+def in_pieces(f):
+    """Does a word or a character lie in more than one token? From the tokens' places in the sentence alone."""
+    real = [f.result.tokens[i] for i in f.real]
+    sentence = f.result.request.sentence
+    spans = [
+        (m.start() + m[0].startswith(" "), m.end()) for m in re.finditer(r" ?[\w\u0300-\u036f]+|.", sentence, re.S)
+    ]
+    inside = any(a < t.start < b for a, b in spans for t in real)
+    return inside or any(not t.text for t in real)
+
+
 def check_headline(f, sentence):
     w, n = f.weights[f.row], f.names
     best = w.max()
@@ -89,7 +100,10 @@ def check_headline(f, sentence):
     if f.result.guess and own.heads > 1:
         guess = f"In layer {request.layer}, head {request.head}, "
     elif f.result.guess:
-        guess = "To guess the next word, " if request.layer == own.layers - 1 else "In the first layer, "
+        word = not in_pieces(f) and re.match(r" [^\W\d_]+$", f.result.guess.texts[0])
+        guess = f"To guess the next {'word' if word else 'token'}, "
+        if request.layer != own.layers - 1:
+            guess = "In the first layer, "
     one_of(
         f,
         sentence,
@@ -306,7 +320,7 @@ def check_weights(f, sentence):
             "NAME gives nothing to anyone: none of its weights is above zero.": lambda a: (
                 a == n[f.row] and w.max() <= 0
             ),
-            "Row NAME adds up to # only: # leaked to words in its future.": leaks,
+            "Row NAME adds up to # only: # leaked to tokens in its future.": leaks,
         },
     )
 
@@ -370,6 +384,10 @@ TABLE = [
     dict(sentence="Hi", edits=[["weights", 0, 0, -1.0]]),
     dict(sentence="Hi", scale=False),
     dict(sentence="the cat saw the cat"),
+    dict(sentence="My owl reads. My owl", model="trained"),
+    dict(sentence="My owl reads. My owl", model="trained", layer=0),
+    dict(sentence="The cat. The", model="trained"),
+    dict(sentence="I love pizza 🤗", model="trained", pad_to=20, pad_side="left"),
     dict(sentence="a a a a a a"),
     dict(sentence="a a a", positions=False),
     dict(sentence="the cat sat", pad_to=6),
@@ -479,6 +497,40 @@ def test_formulas_carry_the_sizes_of_this_run(T, d_in, d_out):
 def test_the_divisor_is_named_and_is_an_equality_only_where_it_is_one(d_head, root):
     assert formula("scaled", d_head=d_head) == f"scaled = scores / √{d_head} {root}"
     assert formula("scaled", d_head=d_head, scale=False) == "scaled = scores"
+
+
+def test_the_first_step_says_what_the_vocabulary_splits():
+    def said(sentence, **settings):
+        result = attend(sentence, **settings)
+        return result, lesson.words(lesson.STEP["tokens"], result)[0]
+
+    for sentence, split in [
+        ("My owl reads. My owl", True), ("The cat sat. The cat", False), ("I love pizza 🤗", True), ("🤗", True),
+        ("a\u00a0b", True), ("a  \n\n", False), ("“naïve”", True), ("x" * 90, True),
+        ("a supercalifragilistic cat", True),
+    ]:  # fmt: skip
+        result, words = said(sentence, pad_to=100, pad_side="left")
+        assert ("nothing is split" in words) == (not split) == (not in_pieces(facts(result)))
+        if not split:
+            continue
+        word, first, last = re.search(r": here (.+) into (.+) and (.+)\.$", words).groups()
+        labels = "|".join(t.label.removeprefix("␣") for t in result.tokens if t.real)
+        assert "|".join(first.split(", ")) in labels and (last in labels or last.endswith("more"))
+        if "/" not in labels and "more" not in last:
+            assert first.replace(", ", "") + last == word and word in sentence
+    assert "split" not in said("My owl", model="untrained", tokenizer="words")[1]
+    assert "every character is one" in said("My owl", model="untrained", tokenizer="characters")[1]
+    assert "owl into o, w and l" in said("My owl", model="untrained", tokenizer="subwords")[1]
+    assert "split" not in said("one step", model="textbook")[1]
+
+
+def test_a_guess_that_is_a_piece_of_a_character_is_named_by_its_byte():
+    for sentence in ("🤗", "naïve zebra"):
+        guess = attend(sentence).guess
+        assert "�" in guess.texts
+        for shown, label in zip(guess.texts, guess.labels, strict=True):
+            assert ("�" in shown) == bool(re.search(r"⟨bytes?( [0-9A-F]{2})+⟩", label)) and "�" not in label
+    assert "⟨byte F0⟩" in notices(attend("🤗"))["next"]
 
 
 def test_formulas_follow_the_settings():

@@ -1,6 +1,7 @@
 """Text in, tokens out: nothing is lost, nothing invisible stays invisible."""
 
 import json
+import re
 import unicodedata
 from itertools import pairwise
 from pathlib import Path
@@ -132,6 +133,21 @@ def test_words():
     assert text.words("don't 'quote'") == ["don't", " '", "quote", "'"]
 
 
+def test_split_words():
+    def split(*pieces):
+        sentence = b"".join(pieces).decode()
+        found = text.split_words(text.from_bytes(sentence, pieces, range(len(pieces))))
+        return [(word, [t.index for t in parts]) for word, parts in found]
+
+    assert split(b"My", b" o", b"w", b"l", b".") == [("owl", [1, 2, 3])]
+    assert split(b"a", b" ", b"cat", b".", b" The", b"\n\n", b'."') == []
+    assert split(b" \xf0\x9f", b"\xa4\x97", b"!") == [("🤗", [0, 1])]
+    assert split(b"n", b"a\xc3", b"\xaf", b"ve b") == [("naïve", [0, 1, 2, 3])]
+    assert split("\u00a0".encode()[:1], "\u00a0".encode()[1:]) == [("\u00a0", [0, 1])]
+    tokens = text.from_bytes("an owl", [b"an", b" o", b"wl"], [1, 2, 3])
+    assert [[t.index for t in parts] for _, parts in text.split_words(text.pad(tokens, 5, "left"))] == [[3, 4]]
+
+
 # --- labels, names ---------------------------------------------------------------------------------------------------
 
 
@@ -151,6 +167,25 @@ def test_what_leaves_no_mark_is_shown_by_its_code_point(char):
 def test_different_short_texts_have_different_labels():
     pieces = ["a", " a", "a ", "\ta", "\na", "a\u200b", "\u00a0a", "\u2009a", "a\u0301", "á"]
     assert len({text.label(p) for p in pieces}) == len(pieces)
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=4), CUTS)
+def test_a_piece_of_a_vocabulary_shows_its_text_and_the_numbers_of_stray_bytes(sentence, cuts):
+    for piece in pieces_of(sentence.encode(), cuts):
+        label = text.bytes_label(piece)
+        try:
+            assert label == text.label(piece.decode())
+        except UnicodeDecodeError:
+            stray = bytes.fromhex("".join(re.findall(r"⟨bytes? ([0-9A-F ]+)⟩", label)))
+            assert stray and all(byte > 0x7F for byte in stray) and stray[:1] in piece
+            assert "\ufffd" not in label or "\ufffd" in sentence
+
+
+def test_stray_bytes_have_readable_labels():
+    assert text.bytes_label(b"\xf0") == "⟨byte F0⟩"
+    assert text.bytes_label(b" \xf0\x9f") == "␣⟨bytes F0 9F⟩"
+    assert text.bytes_label(b"\xa4\x97b\xc3") == "⟨bytes A4 97⟩b⟨byte C3⟩"
+    assert text.bytes_label(b"\xef\xbf\xbd") == "\ufffd"  # that character itself, which a vocabulary may hold
 
 
 def tokens_of(*pieces):

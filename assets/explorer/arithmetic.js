@@ -102,7 +102,7 @@ const RULES = {
     const [query, key] = [run.names[row], run.names[column]];
     if (result.value === -Infinity) {
       const reason =
-        why === "padding" ? `${key} is padding, no word` : `${key} comes after ${query}: it lies in the future`;
+        why === "padding" ? `${key} is padding, no part of the sentence` : `${key} comes after ${query}: it lies in the future`;
       return { lines: [`${reason}.`, `So the number becomes ${result.text}, and its weight exactly 0.`] };
     }
     const note =

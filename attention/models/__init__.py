@@ -18,7 +18,7 @@ import torch.nn as nn
 from torch import Tensor
 
 from ..module import CausalAttention
-from ..text import Token, label, pad
+from ..text import Token, bytes_label, pad
 from ..trace import Trace
 
 if TYPE_CHECKING:
@@ -165,14 +165,14 @@ def trace_head(head: CausalAttention, x: Tensor, tokens: list[Token], request: R
     return on(head, x.device).trace(x, padding_mask, **settings)
 
 
-def best_guesses(logits: Tensor, piece: Callable[[int], str], count: int = 8) -> tuple[Guess, Tensor]:
-    """The `count` most probable tokens and their ids. logits (V,); `piece` gives a token's text by its id."""
+def best_guesses(logits: Tensor, piece: Callable[[int], bytes], count: int = 8) -> tuple[Guess, Tensor]:
+    """The `count` most probable tokens and their ids. logits (V,); `piece` gives a token's bytes by its id."""
     best, ids = logits.topk(min(count, len(logits)))
     powers = (logits - best[0]).exp()  # (V,)
-    texts = tuple(map(piece, ids.tolist()))
+    pieces = list(map(piece, ids.tolist()))
     guess = Guess(
-        texts=texts,
-        labels=tuple(map(label, texts)),
+        texts=tuple(entry.decode(errors="replace") for entry in pieces),
+        labels=tuple(map(bytes_label, pieces)),
         probabilities=tuple((powers[ids] / powers.sum()).tolist()),
         logits=tuple(best.tolist()),
         best_logit=best[0].item(),

@@ -67,13 +67,13 @@ def onward(
     return r
 
 
-def piece(token_id: int) -> str:
-    """A vocabulary entry as text; bytes that are no whole character by a stand-in."""
+def piece(token_id: int) -> bytes:
+    """A vocabulary entry, which may be a part of a character."""
     entry = tokenizer().id_to_token(token_id) or ""
     try:
-        return text.bytes_of(entry).decode(errors="replace")
-    except KeyError:  # an added entry such as <|endoftext|> is written as it is
-        return entry
+        return text.bytes_of(entry)
+    except KeyError:  # an added entry that is not written in byte-level characters
+        return entry.encode()
 
 
 class Gpt2(Model):

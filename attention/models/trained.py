@@ -203,9 +203,9 @@ def subwords(sentence: str):
     return text.from_bytes(sentence, [text.bytes_of(t) for t in encoding.tokens], encoding.ids)
 
 
-def piece(token_id: int) -> str:
-    """A vocabulary entry as text; bytes that are no whole character by a stand-in."""
-    return text.bytes_of(tokenizer().id_to_token(token_id)).decode(errors="replace")
+def piece(token_id: int) -> bytes:
+    """A vocabulary entry, which may be a part of a character."""
+    return text.bytes_of(tokenizer().id_to_token(token_id))
 
 
 MODEL = Trained()
