@@ -18,6 +18,7 @@ A rule says how one number of a matrix comes from its operands:
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -177,6 +178,47 @@ MASK_TITLES = {
     "after_renormalised": "Zero after, then renormalise",
 }
 
+# Terms of the field that sentences and formulas use: (what shows that one is used, what it means).
+GLOSSARY = {
+    "token": (r"\btokens?\b", "A piece of the sentence: a word, a part of a word, or a mark."),
+    "head": (
+        r"\bheads?\b",
+        "One unit of attention with weights of its own; a large model has many, side by side and in layers.",
+    ),
+    "embedding": (
+        r"\bembeddings?\b",
+        "The row of numbers that stands for a token, the same wherever the token occurs.",
+    ),
+    "residual stream r": (
+        r"\bstream\b|\br\b",
+        "One row of numbers for each token that runs through the whole model: every part reads it and adds to it.",
+    ),
+    "layer norm": (
+        r"\bnorm\b",
+        "Brings a row to mean 0 and spread 1, then multiplies each number by a learned gain and adds a learned bias.",
+    ),
+    "value": (
+        r"\bvalues?\b",
+        "A third row made from x, beside query and key: v = x · W_valueᵀ, what a token gives to those who look at it.",
+    ),
+    "softmax": (
+        r"\bsoftmax\b",
+        "Turns numbers into shares that add up to 1: e to the power of each, divided by the sum of all those powers.",
+    ),
+    "dropout": (r"\bdropout\b", "Strikes out some weights at random and enlarges the others, as is done in training."),
+    "output projection": (r"\boutput projection\b", "Turns what all heads of a layer found into one row as wide as r."),
+    "MLP": (r"\bMLP\b", "A small network after the heads of each layer; it works on every row by itself."),
+    "output layer": (
+        r"\boutput layer\b",
+        "Multiplies the last row with one learned row for each token of the vocabulary: one logit for each.",
+    ),
+    "logit": (
+        r"\blogits?\b",
+        "A number for how well a token would follow; softmax turns all of them into probabilities.",
+    ),
+    "byte": (r"⟨bytes? ", "A computer stores a character as one to four bytes; a token may hold only some of them."),
+}
+
 # What the two mask-dependent steps say under another mask than "causal": (masked words, masked formula, weights words,
 # weights formula).
 _OTHER_MASKS = {
@@ -288,6 +330,19 @@ def _split(result: Result) -> str:
     return f"{rule}: here {text.shorten(text.label(word), 30)} into {', '.join(labels[:-1])} and {labels[-1]}."
 
 
+def _terms(step: Step, result: Result, said: str) -> list[str]:
+    """The terms of the glossary that the page uses at a step, where it says `said`."""
+    if step.name == "next" and result.guess:
+        said += f" logit softmax {' '.join(result.guess.labels)}"  # the arithmetic of a guess
+    terms: list[str] = []
+    while True:  # what one term means may use another
+        found = [term for term, (pattern, _) in GLOSSARY.items() if re.search(pattern, said, re.IGNORECASE)]
+        if found == terms:
+            return terms
+        terms = found
+        said += " ".join(GLOSSARY[term][1] for term in terms)
+
+
 QUIZ = {
     "button": "Why {guess}?",
     "question": "Before you see it: to guess what follows {query}, which token would you look at? Choose one.",
@@ -305,7 +360,8 @@ def for_page(result: Result) -> dict[str, Any]:
     steps = []
     for step in STEPS:
         sentence, formula = words(step, result)
-        steps.append(asdict(step) | {"words": sentence, "formula": formula, "notice": notice.get(step.name, "")})
+        told = {"words": sentence, "formula": formula, "notice": notice.get(step.name, "")}
+        steps.append(asdict(step) | told | {"terms": _terms(step, result, " ".join(told.values()))})
     matrices = {
         name: asdict(m) | {"operands": operands(name, result)}
         for name, m in MATRICES.items()
@@ -317,6 +373,7 @@ def for_page(result: Result) -> dict[str, Any]:
         "headline": headline(result),
         "steps": steps,
         "matrices": matrices,
+        "glossary": {term: meaning for term, (_, meaning) in GLOSSARY.items()},
         "axes": {"query": QUERY_AXIS, "key": KEY_AXIS, "token": "token", "dimension": "dimension"},
         "masks": MASK_TITLES,
         "order_note": ORDER_NOTE if result.request.mask == "causal" else "",

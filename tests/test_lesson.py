@@ -524,6 +524,28 @@ def test_the_first_step_says_what_the_vocabulary_splits():
     assert "split" not in said("one step", model="textbook")[1]
 
 
+@pytest.mark.parametrize("model", models.NAMES)
+def test_every_term_that_a_step_uses_is_explained_there(model):
+    terms = {
+        "softmax": "softmax", "logit": "logit", "stream": "residual stream r", "norm": "layer norm", "head": "head",
+        "token": "token", "embedding": "embedding", "MLP": "MLP", "dropout": "dropout", "output layer": "output layer",
+        "output projection": "output projection", "value": "value", "⟨byte ": "byte", "r +": "residual stream r",
+    }  # fmt: skip
+    assert set(terms.values()) == set(lesson.GLOSSARY)
+    sentences = [models.get(model).example, "one step" if model == "textbook" else "naïve zebra"]
+    for args in ({}, {"mask": "after"}, {"dropout": 0.5}, {"layer": 0}, {"pad_to": 20}):
+        for sentence in sentences:
+            page = lesson.for_page(attend(sentence, model=model, **args))
+            for step in page["steps"]:
+                listed = " ".join(step["terms"])
+                meanings = " ".join(page["glossary"][term] for term in step["terms"])
+                said = f"{step['words']} {step['formula']} {step['notice']} {meanings}"
+                for used, term in terms.items():
+                    assert used not in said or term in listed, (step["name"], used)
+    if page["path"]:
+        assert {"logit", "softmax"} <= set(step["terms"])  # of a guess taken apart, at the last step
+
+
 def test_a_guess_that_is_a_piece_of_a_character_is_named_by_its_byte():
     for sentence in ("🤗", "naïve zebra"):
         guess = attend(sentence).guess

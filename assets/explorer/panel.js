@@ -4,6 +4,7 @@ import { bars } from "./bars.js";
 import { h, once, put, svg } from "./dom.js";
 import { lastReal } from "./focus.js";
 import { explain, explainGuess, titleOf } from "./arithmetic.js";
+import { glossary } from "./glossary.js";
 import { percent } from "./numbers.js";
 
 /** Fills `host` with the step's sentence, formula and notice. */
@@ -14,6 +15,7 @@ export function lessonPart(host, run, step) {
     h("h3.ax-verb", {}, step.verb, h("span.ax-tensor", {}, step.tensor)),
     h("p.ax-words", {}, step.words),
     h("p.ax-formula", {}, step.formula),
+    glossary(run.lesson.glossary, step.terms),
     step.notice ? h("p.ax-notice", {}, h("b", {}, "Notice "), step.notice) : null,
     note ? h("p.ax-small", {}, note) : null,
   );
