@@ -1,6 +1,5 @@
-// Two runs side by side: the one that was kept (A), the one on screen (B), and what lies between them. Pure but for the bar.
+// Two runs side by side: the one that was kept (A), the one on screen (B), and what lies between them. Pure.
 
-import { h, keepFocus, once, put } from "./dom.js";
 import { Matrix } from "./payload.js";
 import { operand, percent, print, relation } from "./numbers.js";
 
@@ -87,21 +86,4 @@ export function explainDifference(a, b, tensor, row, column) {
     result,
     lines: ["B − A", `= ${to.text} − ${operand(from)}`, `${relation(computed, result)} ${result.text}`],
   };
-}
-
-/** The bar that keeps a run and switches between A, B and B − A. mode: "A", "B" or "D"; onMode(mode), onKeep(), onForget(). */
-export function compareBar(host, kept, run, mode, { onMode, onKeep, onForget }) {
-  const able = Boolean(kept) && comparable(kept, run);
-  once(host, [Boolean(kept), able, mode], () => keepFocus(host, () => put(host, kept ? tabs(able, mode, onMode, onForget) : keep(onKeep))));
-}
-
-const keep = (onKeep) => h("button.ax-nav.ax-quiet", { type: "button", onclick: onKeep }, "Keep to compare");
-
-function tabs(able, mode, onMode, onForget) {
-  const tab = (name, text) =>
-    h("button.ax-tab", { type: "button", "aria-pressed": String(mode === name), disabled: name === "D" && !able, onclick: () => onMode(name) }, text);
-  return [
-    h("span.ax-tabs", { role: "group", "aria-label": "compare" }, tab("A", "A"), tab("B", "B"), tab("D", "B − A")),
-    h("button.ax-nav.ax-quiet", { type: "button", onclick: onForget }, "Forget A"),
-  ];
 }

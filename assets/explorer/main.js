@@ -9,7 +9,7 @@
 import { arithmeticPart, differencePart, lessonPart } from "./panel.js";
 import { chips } from "./chips.js";
 import { look } from "./colour.js";
-import { comparable, compareBar, difference, explainDifference, whatChanged } from "./compare.js";
+import { Comparison } from "./comparison.js";
 import { keepFocus, once, put } from "./dom.js";
 import { cellOf, move, selectCell, sources, START, suggestion } from "./focus.js";
 import { frame, tokenTable } from "./frame.js";
@@ -31,13 +31,14 @@ export function mount(place, host = {}, root = place) {
   place.replaceChildren(part.all);
   const weights = new Weights(host.parameters);
   // run: on screen. step, tensor: what is open. pinned, hover: the chosen and the pointed-at cell. guess: the chosen guess.
-  // kept, mode: the run to compare with, and which of "A", "B", "D" is drawn. next: where to look once an answer comes.
-  const state = { run: null, step: "weights", tensor: null, pinned: null, hover: null, guess: 0, kept: null, mode: "B", drawing: null };
+  // drawing: what the stage gave. next: where to look once an answer comes. wanted: settings asked for and not answered yet.
+  const state = { run: null, step: "weights", tensor: null, pinned: null, hover: null, guess: 0, drawing: null };
   const ask = host.ask ? wish : null;
   const puzzle = quiz(part, () => {
     state.pinned = suggestion(state.run);
     open("weights");
   });
+  const comparison = new Comparison(paintStep);
   let painted = 0;
 
   const theme = () => (document.body.classList.contains("dark") || root.dataset.theme === "dark" ? "dark" : "light");
@@ -62,8 +63,7 @@ export function mount(place, host = {}, root = place) {
     if (JSON.stringify(state.wanted) === JSON.stringify(value.settings)) state.wanted = null;
     const before = state.run;
     state.run = unpack(value);
-    if (!state.kept || !comparable(state.kept, state.run)) state.mode = "B";
-    state.difference = state.mode === "D" ? difference(state.kept, state.run) : null;
+    comparison.follow(state.run);
     state.hover = null;
     state.guess = 0;
     if (value.open?.step) {
@@ -95,14 +95,7 @@ export function mount(place, host = {}, root = place) {
 
   /** What is drawn: the run on screen, or while comparing the kept one, or the difference of the two. */
   function drawn() {
-    const plain = state.mode === "D" && !state.run.steps[state.step].shows.includes(state.tensor); // nothing to subtract
-    if (state.mode === "B" || !state.kept || plain) return state.run;
-    return state.mode === "A" ? state.kept : state.difference;
-  }
-
-  function compareAs(mode, kept = state.kept) {
-    Object.assign(state, { kept, mode, difference: mode === "D" ? difference(kept, state.run) : null });
-    paintStep();
+    return comparison.drawn(state.run.steps[state.step].shows.includes(state.tensor));
   }
 
   // --- painting ---
@@ -133,10 +126,7 @@ export function mount(place, host = {}, root = place) {
     if (!state.run.steps[state.step].shows.includes(state.tensor)) state.tensor = resultOf(state.step);
     const run = drawn();
     const step = run.steps[state.step];
-    const compared = { onMode: compareAs, onKeep: () => compareAs("B", state.run), onForget: () => compareAs("B", null) };
-    compareBar(part.compare, state.kept, state.run, state.mode, compared);
-    part.changed.textContent = state.kept ? whatChanged(state.kept, state.run) : "";
-    part.changed.hidden = !state.kept;
+    comparison.paint(part.compare, part.changed);
     markStep(part, state.step, run.lesson.steps.length);
     lessonPart(part.lesson, run, step);
     const focused = part.stage.contains(document.activeElement) && document.activeElement.dataset.matrix;
@@ -180,12 +170,11 @@ export function mount(place, host = {}, root = place) {
     const region = part.arithmetic;
     const guessing = state.step === "next" && run.guess ? { guess: state.guess } : null;
     const cell = at ? { tensor: at.tensor, row: at.row, column: at.column } : guessing;
-    if (state.mode === "D" && at) {
-      const told = explainDifference(state.kept, state.run, at.tensor, at.row, at.column);
-      differencePart(region, run, at, told);
+    if (comparison.mode === "D" && at) {
+      differencePart(region, run, at, comparison.explain(at));
       return;
     }
-    const mayAsk = ask && state.mode === "B";
+    const mayAsk = ask && comparison.mode === "B";
     const fetchWeights = () => weights.want(run, (key) => state.run.parameters_of === key && light());
     arithmeticPart(region, run, weights.of(run), cell, jump, fetchWeights, mayAsk ? edit : null, mayAsk ? lookInto : null);
   }
