@@ -33,7 +33,7 @@ def payload(result: Result) -> dict[str, Any]:
     return {
         "query": request.query(),
         "settings": request.settings(),
-        "tokens": [asdict(t) | {"spoken": text.spoken(n)} for t, n in zip(result.tokens, result.names, strict=True)],
+        "tokens": [t._asdict() | {"spoken": text.spoken(n)} for t, n in zip(result.tokens, result.names, strict=True)],
         "names": result.names,
         "tensors": {name: pack(array) for name, array in tensors.items()} | {"masked": _pack_masked(result)},
         "visible": _bits(trace.visible.numpy()),

@@ -8,7 +8,6 @@ import json
 import re
 import zipfile
 from collections.abc import Iterable
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -59,7 +58,7 @@ def as_dict(result: Result) -> dict[str, Any]:
 
 def token_dicts(tokens: Iterable[Token]) -> list[dict[str, Any]]:
     """Tokens as plain data."""
-    return [asdict(token) for token in tokens]
+    return [token._asdict() for token in tokens]
 
 
 def next_tokens(result: Result) -> list[dict[str, Any]] | None:
@@ -71,10 +70,11 @@ def next_tokens(result: Result) -> list[dict[str, Any]] | None:
 
 
 def _rows(array: np.ndarray) -> list[list[float | None]]:
-    rows = array.tolist()
-    if np.isneginf(array).any():
-        return [[None if value == -np.inf else value for value in row] for row in rows]
-    return rows
+    hidden = np.isneginf(array)
+    if hidden.any():
+        array = array.astype(object)  # Python's own floats: float32 holds no None
+        array[hidden] = None
+    return array.tolist()
 
 
 def _json(result: Result) -> str:
@@ -107,7 +107,7 @@ def _csv(result: Result) -> bytes:
     """A zip of tables: tokens, settings, and one a tensor with the tokens' labels; an empty cell in `masked` is −∞."""
     labels = [token.label for token in result.tokens]
     tables = {
-        "tokens": [list(asdict(result.tokens[0])), *(list(asdict(token).values()) for token in result.tokens)],
+        "tokens": [Token._fields, *result.tokens],
         "settings": [["name", "value"], *map(list, _facts(result).items())],
     }
     if guesses := next_tokens(result):

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from . import text
@@ -361,9 +361,9 @@ def for_page(result: Result) -> dict[str, Any]:
     for step in STEPS:
         sentence, formula = words(step, result)
         told = {"words": sentence, "formula": formula, "notice": notice.get(step.name, "")}
-        steps.append(asdict(step) | told | {"terms": _terms(step, result, " ".join(told.values()))})
+        steps.append(vars(step) | told | {"terms": _terms(step, result, " ".join(told.values()))})
     matrices = {
-        name: asdict(m) | {"operands": operands(name, result)}
+        name: vars(m) | {"operands": operands(name, result)}
         for name, m in MATRICES.items()
         if name in result.trace or name in result.sources or name.startswith("W_")
     }

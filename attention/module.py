@@ -38,10 +38,10 @@ def causal_mask(T: int, device: torch.device | None = None) -> Tensor:
 
 
 def visibility(real: Tensor, causal: bool) -> Tensor:
-    """real (B, T) bool → visible (B, T, T) bool: the key is real and, if causal, not in the query's future."""
-    B, T = real.shape
-    keys = real[:, None, :]  # (B, 1, T)
-    return keys & causal_mask(T, real.device) if causal else keys.expand(B, T, T)
+    """real (…, T) bool → visible (…, T, T) bool: the key is real and, if causal, not in the query's future."""
+    T = real.shape[-1]
+    keys = real.unsqueeze(-2)  # (…, 1, T)
+    return keys & causal_mask(T, real.device) if causal else keys.expand(*real.shape, T)
 
 
 def hide(scaled: Tensor, allowed: Tensor) -> Tensor:
@@ -125,21 +125,20 @@ class SelfAttention(nn.Module):
         Raises ValueError for another shape, dtype or length than the head was made for.
         """
         self._check(x, padding_mask)
-        q, k, v = self.project(x)  # (…, T, d_out) each
+        # With a dimension for heads, though there is one: on the CPU anything else goes to a kernel that keeps (T, T).
+        q, k, v = self.project(x.unsqueeze(1) if x.dim() == 3 else x[None, None])  # (B, 1, T, d_out) each
         p = self.dropout if self.training else 0.0
         if padding_mask is None:
-            if x.dim() == 3:
-                return F.scaled_dot_product_attention(q, k, v, dropout_p=p, is_causal=self.causal)
-            return F.scaled_dot_product_attention(q[None], k[None], v[None], dropout_p=p, is_causal=self.causal)[0]
-        real = padding_mask if x.dim() == 3 else padding_mask[None]  # (B, T)
-        visible = visibility(real, self.causal)  # (B, T, T)
-        nowhere = ~visible.any(dim=-1, keepdim=True)  # (B, T, 1)
-        # What a kernel does with a row that is masked throughout differs by backend: let such rows look anywhere,
-        # then zero them.
-        q, k, v = (t if x.dim() == 3 else t[None] for t in (q, k, v))
-        context = F.scaled_dot_product_attention(q, k, v, attn_mask=visible | nowhere, dropout_p=p)
-        context = context.masked_fill(nowhere, 0.0)  # (B, T, d_out)
-        return context if x.dim() == 3 else context[0]
+            context = F.scaled_dot_product_attention(q, k, v, dropout_p=p, is_causal=self.causal)  # (B, 1, T, d_out)
+        else:
+            real = padding_mask if x.dim() == 3 else padding_mask[None]  # (B, T)
+            visible = visibility(real, self.causal)[:, None]  # (B, 1, T, T)
+            nowhere = ~visible.any(dim=-1, keepdim=True)  # (B, 1, T, 1)
+            # What a kernel does with a row that is masked throughout differs by backend: let such rows look anywhere,
+            # then zero them.
+            context = F.scaled_dot_product_attention(q, k, v, attn_mask=visible | nowhere, dropout_p=p)
+            context = context.masked_fill(nowhere, 0.0)  # (B, 1, T, d_out)
+        return context.squeeze(1) if x.dim() == 3 else context[0, 0]
 
     @torch.no_grad()
     def trace(
@@ -165,35 +164,30 @@ class SelfAttention(nn.Module):
         mask = mask or ("causal" if self.causal else "none")
         if mask not in MASK_MODES:
             raise ValueError(f"mask is {mask!r}, but must be one of {', '.join(MASK_MODES)}")
-        batched = x.dim() == 3
-        if not batched:
-            x = x[None]  # (1, T, d_in)
-            padding_mask = None if padding_mask is None else padding_mask[None]  # (1, T)
-            kept = None if kept is None else kept[None]  # (1, T, T)
-        B, T, _ = x.shape
+        x = x.detach()  # (…, T, d_in), here and below with or without a leading B
         padded = padding_mask is not None
-        real = padding_mask if padded else torch.ones(B, T, dtype=torch.bool, device=x.device)  # (B, T)
-        visible = visibility(real, causal=mask != "none")  # (B, T, T)
+        real = padding_mask if padded else torch.ones(x.shape[:-1], dtype=torch.bool, device=x.device)  # (…, T)
+        visible = visibility(real, causal=mask != "none")  # (…, T, T)
         before = visible if mask == "causal" else visibility(real, causal=False)  # removed before the softmax: all else
 
-        q, k, v = self.project(x)  # (B, T, d_out) each
-        scores = edited(dot(q, k), "scores", edits)  # (B, T, T)
-        scaled = scores / math.sqrt(self.d_out) if scale else scores  # (B, T, T)
+        q, k, v = self.project(x)  # (…, T, d_out) each
+        scores = edited(dot(q, k), "scores", edits)  # (…, T, T)
+        scaled = scores / math.sqrt(self.d_out) if scale else scores  # (…, T, T)
         masked = hide(scaled, before) if padded or mask == "causal" else scaled  # (B, T, T)
         if mask in ("after", "after_renormalised"):
             # In double: what the future leaves of a row can be too small for a float, and is then divided by itself.
-            weights = softmax(masked.double(), may_be_empty=padded) * visible  # (B, T, T)
+            weights = softmax(masked.double(), may_be_empty=padded) * visible  # (…, T, T)
             weights = (renormalise(weights) if mask == "after_renormalised" else weights).to(masked.dtype)
         else:
-            weights = softmax(masked, may_be_empty=padded)  # (B, T, T)
+            weights = softmax(masked, may_be_empty=padded)  # (…, T, T)
         if kept is not None:
             weights = drop(weights, kept.to(x.device), self.dropout if dropout is None else dropout)
-        weights = edited(weights, "weights", edits)  # (B, T, T)
-        context = blend(weights, v)  # (B, T, d_out)
+        weights = edited(weights, "weights", edits)  # (…, T, T)
+        context = blend(weights, v)  # (…, T, d_out)
 
         tensors = dict(x=x, q=q, k=k, v=v, scores=scores, scaled=scaled, masked=masked, weights=weights)
         tensors |= dict(context=context, real=real, visible=visible) | ({} if kept is None else dict(kept=kept))
-        return Trace(**{name: (t if batched else t[0]).detach().cpu() for name, t in tensors.items()})
+        return Trace(**{name: tensor.cpu() for name, tensor in tensors.items()})
 
     def _check(self, x: Tensor, padding_mask: Tensor | None) -> None:
         if x.dim() not in (2, 3) or x.shape[-1] != self.d_in:

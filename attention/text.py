@@ -10,9 +10,9 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
+from typing import NamedTuple
 
 PAD = "[PAD]"
 PAD_ID = -1
@@ -25,8 +25,7 @@ BLANK = "\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0"  # drawn as nothing a
 SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 
 
-@dataclass(frozen=True, slots=True)
-class Token:
+class Token(NamedTuple):  # a dataclass takes several times as long to make and to turn into a dict
     """One piece of the sentence. `text` is the slice start:end; a later piece of a split character has text ""."""
 
     index: int
