@@ -20,6 +20,7 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from . import text
@@ -330,17 +331,21 @@ def _split(result: Result) -> str:
     return f"{rule}: here {text.shorten(text.label(word), 30)} into {', '.join(labels[:-1])} and {labels[-1]}."
 
 
-def _terms(step: Step, result: Result, said: str) -> list[str]:
+def _terms(step: Step, result: Result, *said: str) -> list[str]:
     """The terms of the glossary that the page uses at a step, where it says `said`."""
     if step.name == "next" and result.guess:
-        said += f" logit softmax {' '.join(result.guess.labels)}"  # the arithmetic of a guess
-    terms: list[str] = []
-    while True:  # what one term means may use another
-        found = [term for term, (pattern, _) in GLOSSARY.items() if re.search(pattern, said, re.IGNORECASE)]
-        if found == terms:
-            return terms
-        terms = found
-        said += " ".join(GLOSSARY[term][1] for term in terms)
+        said += (f"logit softmax {' '.join(result.guess.labels)}",)  # the arithmetic of a guess
+    terms: set[str] = set()
+    found = set().union(*map(_named, said))
+    while not found <= terms:  # what one term means may use another
+        terms |= found
+        found = set().union(*(_named(GLOSSARY[term][1]) for term in terms))
+    return [term for term in GLOSSARY if term in terms]
+
+
+@lru_cache(maxsize=256)  # most sentences come again with every run
+def _named(said: str) -> frozenset[str]:
+    return frozenset(term for term, (pattern, _) in GLOSSARY.items() if re.search(pattern, said, re.IGNORECASE))
 
 
 QUIZ = {
@@ -361,7 +366,7 @@ def for_page(result: Result) -> dict[str, Any]:
     for step in STEPS:
         sentence, formula = words(step, result)
         told = {"words": sentence, "formula": formula, "notice": notice.get(step.name, "")}
-        steps.append(vars(step) | told | {"terms": _terms(step, result, " ".join(told.values()))})
+        steps.append(vars(step) | told | {"terms": _terms(step, result, *told.values())})
     matrices = {
         name: vars(m) | {"operands": operands(name, result)}
         for name, m in MATRICES.items()

@@ -150,14 +150,14 @@ def _scores(result: Result) -> str:
 
 
 def _scaled(result: Result) -> str:
-    real = np.ix_(real_rows(result), real_rows(result))
-    scores, scaled = result["scores"][real].astype(float), result["scaled"][real].astype(float)
+    real = slice(real_rows(result)[0], last_real(result) + 1)  # padding is on one side
+    scores, scaled = result["scores"][real, real], result["scaled"][real, real]
     scale = result.request.scale
     if scores.size == 1:
         one = number(scores[0, 0])
         return f"The one score, {one}, becomes {number(scaled[0, 0])}." if scale else f"The one score stays {one}."
-    spread = f"The scores spread by {number(scores.std())} (standard deviation)"
-    return f"{spread}; divided, by {number(scaled.std())}." if scale else f"{spread}, undivided."
+    spread = f"The scores spread by {number(scores.std(dtype=float))} (standard deviation)"
+    return f"{spread}; divided, by {number(scaled.std(dtype=float))}." if scale else f"{spread}, undivided."
 
 
 def _masked(result: Result) -> str:

@@ -130,6 +130,8 @@ def bytes_label(piece: bytes) -> str:
 
 def spoken(name: str) -> str:
     """A label as a screen reader should say it: the marks by their names."""
+    if name.isalnum():
+        return name
     for mark, word in MARKS.values():
         name = name.replace(mark, f" {word} ")
     return name.strip()
