@@ -10,6 +10,7 @@ import pytest
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from attention import CausalAttention, SelfAttention
 from attention.module import MASK_MODES
@@ -367,6 +368,27 @@ def test_no_matrix_of_the_context_is_stored():
     assert set(head.state_dict()) == names
     assert sum(t.numel() for t in head.state_dict().values()) == 3 * (4 * 2 + 2)
     assert not list(head.buffers())
+
+
+class Largest(TorchDispatchMode):
+    """How many numbers the largest tensor has that any operation gives."""
+
+    numbers = 0
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        answer = function(*args, **(kwargs or {}))
+        for tensor in answer if isinstance(answer, (tuple, list)) else (answer,):
+            if isinstance(tensor, torch.Tensor):
+                self.numbers = max(self.numbers, tensor.numel())
+        return answer
+
+
+@pytest.mark.parametrize("shape", [(50, 5), (2, 50, 5)], ids=["unbatched", "batched"])
+def test_forward_writes_no_matrix_of_all_pairs(shape):
+    head = seeded(context_length=50)
+    with torch.no_grad(), Largest() as largest:
+        head(draw(*shape))
+    assert largest.numbers == math.prod(shape)
 
 
 def test_gradients_flow_through_forward_and_not_through_trace():
