@@ -45,6 +45,13 @@ def number(value: float) -> str:
     return f"{value:.4f}" if abs(value) >= 0.0001 else f"{value:.1e}"
 
 
+def loading(done: int, total: int) -> str:
+    """How far a model is on its way, in bytes; `total` is 0 once all of it is here and is read."""
+    if not total:
+        return "Loading the model"
+    return f"Downloading the model, this once: {done / 1e6:,.1f} of {total / 1e6:,.1f} MB"
+
+
 EVEN = 1.1  # times the average share: up to here a row counts as even
 
 

@@ -3,6 +3,7 @@
 The page's settings are ordinary components, one a field of Request; the explorer paints results and asks for others.
 """
 
+import asyncio
 import contextlib
 import inspect
 import json
@@ -10,16 +11,17 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from dataclasses import fields
 from functools import partial
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs
 
 import gradio as gr
 from gradio.route_utils import FnIndexInferError
 
-from . import compute, figures, lesson, models, service
+from . import compute, figures, lesson, models, notices, service
 from . import export as exports
 from .explorer import ASSETS, pack_parameters, payload
 from .module import MASK_MODES
@@ -32,6 +34,8 @@ CONCURRENCY = 8  # how many requests may wait for a GPU or compute at once; the 
 MEMORY = {"state_session_capacity": 1000}  # Gradio keeps 0.17 MB for each session, and every API call is one
 MOST_INLINE = 160  # tokens: the explorer fetches a larger run itself, for Gradio's page is slow with large values
 FILE_AGE = 3600  # seconds that an exported file is kept
+LOADING_TICK = 0.5  # seconds between two looks at a model on its way
+LOADING_STARTS = 4  # looks at nothing happening, after which nothing will
 
 ARGUMENTS = [f.name for f in fields(Request) if f.init]
 ARGUMENT_TYPES = {
@@ -238,9 +242,16 @@ def _from_page(values: dict[str, Any]) -> Request:
 
 
 @service.logged
-def choose_model(*values: Any) -> list[Any]:
-    """Another model: its own layer and head, its options in view, and its example where it cannot read the sentence."""
+def choose_model(painted: str, *values: Any) -> list[Any]:
+    """Another model: its own layer and head, its options in view, and its example where it cannot read the sentence.
+
+    Where it cannot be loaded the choice goes back to the model of `painted`, the query of the run on screen. It is
+    called whenever the focus leaves the box: nothing is done for the model that is there.
+    """
     settings = dict(zip(ARGUMENTS, values, strict=True))
+    there = parse_qs(painted).get("model", [models.DEFAULT])[0]
+    if settings["model"] == there:
+        return [gr.skip()] * (1 + len(ARGUMENTS))
     settings |= {"layer": None, "head": None, "tokenizer": "auto", "edits": None, "pad_to": 0, "checkpoint": None}
     try:
         request = _from_page(settings)
@@ -250,7 +261,41 @@ def choose_model(*values: Any) -> list[Any]:
     try:
         return [_value(_painted(request, gpu=False)), *_controls(request)]
     except ValueError as error:  # the model cannot be loaded
-        return [_value(_message(error)), *[gr.skip()] * len(ARGUMENTS)]
+        controls = [gr.skip()] * len(ARGUMENTS)
+        controls[ARGUMENTS.index("model")] = there
+        return [_value(_message(error)), *controls]
+
+
+async def watch_loading(model: str) -> AsyncIterator[Any]:
+    """A line about a model on its way into memory, as often as that changes, and then none again.
+
+    Whoever asked for a run loads it; this one looks on, and gives up where nothing happens.
+    """
+    seen, idle = None, 0
+    while not models.get(model).loaded() and idle < LOADING_STARTS:
+        await asyncio.sleep(LOADING_TICK)
+        loading = models.get(model).loading()
+        idle = 0 if loading else idle + 1
+        if loading != seen:
+            yield _loading_line(loading, first=seen is None)
+            seen = loading
+    yield _loading_line(None)
+
+
+def _loading_line(loading: tuple[int, int] | None, first: bool = False) -> Any:
+    if not loading:
+        return gr.HTML("", visible=False)
+    done, total = loading
+    bar = f'<progress value="{done}" max="{total}"></progress>' if total else "<progress></progress>"
+    role = ' role="alert"' if first else ""  # read out once, not at every change
+    return gr.HTML(f"<label{role}>{notices.loading(done, total)} {bar}</label>", visible=True)
+
+
+async def watch_arriving(visit: gr.Request) -> AsyncIterator[Any]:
+    """The same for the model that a link names."""
+    model = visit.query_params.get("model")
+    async for line in watch_loading(model if model in models.NAMES else models.DEFAULT):
+        yield line
 
 
 @service.logged
@@ -383,6 +428,9 @@ LOADER = (
     " typed: (sentence) => trigger('typed', sentence) }));"
 )
 
+# What `painted` is at the moment of a choice: the query of the run on screen.
+PAINTED = "(_, ...settings) => [document.querySelector('#explorer')?.dataset.request ?? '', ...settings]"
+
 
 def build() -> gr.Blocks:
     """The page with its endpoints; `app.py` serves it."""
@@ -420,6 +468,8 @@ def build() -> gr.Blocks:
                 min_width=200,
             )
             go = gr.Button("Run", variant="primary", elem_id="run", scale=1, min_width=96)
+        line = gr.HTML(visible=False, padding=False, elem_id="loading")
+        painted = gr.Textbox(visible=False)  # PAINTED fills it
         explorer = gr.HTML(
             value=_value(_example()),
             html_template="<div class='ax-mount'></div>",
@@ -477,7 +527,18 @@ def build() -> gr.Blocks:
         gr.on([go.click, box["sentence"].submit], run, settings, explorer, concurrency_limit=CONCURRENCY, **quiet)
         live = [c.input for name, c in box.items() if name not in ("sentence", "model", "edits")]
         gr.on(live, preview, settings, explorer, trigger_mode="always_last", concurrency_limit=CONCURRENCY, **quiet)
-        box["model"].input(choose_model, settings, everything, concurrency_limit=CONCURRENCY, **quiet)
+        # A dropdown's "input" comes twice a choice, "blur" once; whoever comes back no longer wants the choice before.
+        choice = box["model"].blur(
+            choose_model,
+            [painted, *settings],
+            everything,
+            js=PAINTED,
+            trigger_mode="multiple",
+            concurrency_limit=CONCURRENCY,
+            **quiet,
+        )
+        box["model"].focus(None, cancels=choice)
+        box["model"].change(watch_loading, box["model"], line, concurrency_limit=None, **quiet)
         # "multiple": the explorer itself sends one wish at a time; Gradio's "always_last" loses the last custom event.
         explorer.typed(
             typed, settings, [explorer, box["edits"]], trigger_mode="multiple", concurrency_limit=CONCURRENCY, **quiet
@@ -487,6 +548,7 @@ def build() -> gr.Blocks:
         for format, button in takers.items():
             button.click(partial(take_away, format), settings, [files, trouble], api_visibility="private")
         page.load(arrive, None, everything, **quiet)
+        page.load(watch_arriving, None, line, concurrency_limit=None, **quiet)
 
         gr.api(endpoint(attend, dict), api_name="attend", concurrency_limit=CONCURRENCY)
         gr.api(endpoint(tokenize, dict), api_name="tokenize", concurrency_limit=CONCURRENCY)

@@ -4,16 +4,23 @@ from __future__ import annotations
 
 import hashlib
 import threading
+from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
+PART = 2**20  # bytes
+
 
 class Hub:
-    """`with Hub(folder, revision) as hub:` serves at `hub.url`. `hub.cut`: bodies end after that many bytes."""
+    """`with Hub(folder, revision) as hub:` serves at `hub.url`.
+
+    hub.cut: bodies end after that many bytes. hub.pause(sent, of): called after each part of a body.
+    """
 
     def __init__(self, folder: Path, revision: str, port: int = 0) -> None:
         self.folder, self.revision, self.port = folder, revision, port
         self.cut: int | None = None
+        self.pause: Callable[[int, int], None] = lambda sent, of: None
         self.asked: list[str] = []
 
     def __enter__(self) -> Hub:
@@ -55,6 +62,8 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(len(body) - first))
         self.end_headers()
         if self.command == "GET":
-            self.wfile.write(body[first : self.hub.cut])
+            for start in range(first, min(len(body), self.hub.cut or len(body)), PART):
+                self.wfile.write(body[start : self.hub.cut][:PART])
+                self.hub.pause(start + PART, len(body))
 
     do_HEAD = do_GET  # noqa: N815  the name that http.server calls

@@ -30,7 +30,7 @@ def free_port() -> int:
 class Server:
     """`python app.py` (or another app), answering at `url`; what it writes is in `log`."""
 
-    def __init__(self, folder: Path, root_path: str = "", app: Path = ROOT / "app.py") -> None:
+    def __init__(self, folder: Path, root_path: str = "", app: Path = ROOT / "app.py", **more: str) -> None:
         port = free_port()
         self.url, self.log = f"http://127.0.0.1:{port}", folder / f"{app.stem}.log"
         environment = os.environ | {
@@ -42,6 +42,7 @@ class Server:
             "PYTHONUNBUFFERED": "1",
         }
         environment |= {"GRADIO_ROOT_PATH": root_path} if root_path else {}
+        environment |= more
         self.process = subprocess.Popen(
             [sys.executable, str(app)],
             cwd=ROOT,
@@ -82,9 +83,9 @@ class Server:
 
 
 @contextmanager
-def serving(folder: Path, root_path: str = "", app: Path = ROOT / "app.py"):
-    """A server for a while. It fails whoever used it when something was raised in it that nobody caught."""
-    server = Server(folder, root_path, app)
+def serving(folder: Path, root_path: str = "", app: Path = ROOT / "app.py", **more: str):
+    """A server for a while, `more` in its environment; what it raises and nobody catches fails whoever used it."""
+    server = Server(folder, root_path, app, **more)
     try:
         yield server
     finally:

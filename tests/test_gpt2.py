@@ -325,7 +325,10 @@ def test_on_the_page_a_model_that_cannot_be_loaded_is_one_sentence(tmp_path, mon
     page = pytest.importorskip("attention.page")
     monkeypatch.setenv(gpt2_files.FOLDER, str(tmp_path))
     values = (Request("The cat").settings() | {"model": "gpt2"}).values()
-    for answer in (page.choose_model(*values)[0], page.run(*values), page.preview(*values)):
+    chosen = page.choose_model("sentence=Hi&model=untrained", *values)
+    assert chosen[1 + page.ARGUMENTS.index("model")] == "untrained"  # of the run that stays on screen
+    assert page.choose_model("sentence=Hi", *values)[1 + page.ARGUMENTS.index("model")] == models.DEFAULT
+    for answer in (chosen[0], page.run(*values), page.preview(*values)):
         shown = json.loads(answer)
         assert shown["message"].endswith(".") and "query" not in shown
     assert "message" not in json.loads(page.preview(*Request("The cat").settings().values()))

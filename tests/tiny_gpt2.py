@@ -13,8 +13,8 @@ TEXT = [
 CONTEXT = 64
 
 
-def make(folder: Path, seed: int = 0) -> Path:
-    """3 layers, 4 heads of 6 numbers, context 64, a byte-level vocabulary of its own."""
+def make(folder: Path, seed: int = 0, layers: int = 3, heads: int = 4, width: int = 24) -> Path:
+    """Context 64, a byte-level vocabulary of its own."""
     import torch
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
     from transformers import GPT2Config, GPT2LMHeadModel
@@ -29,7 +29,7 @@ def make(folder: Path, seed: int = 0) -> Path:
     bpe.save(str(folder / "tokenizer.json"))
     size = bpe.get_vocab_size()
     config = GPT2Config(
-        n_layer=3, n_head=4, n_embd=24, n_positions=CONTEXT, vocab_size=size, bos_token_id=0, eos_token_id=0
+        n_layer=layers, n_head=heads, n_embd=width, n_positions=CONTEXT, vocab_size=size, bos_token_id=0, eos_token_id=0
     )
     lm = GPT2LMHeadModel(config)
     generator = torch.Generator().manual_seed(seed)
@@ -38,5 +38,5 @@ def make(folder: Path, seed: int = 0) -> Path:
         weight.data.normal_(1.0 if gain else 0.0, 0.3, generator=generator)
     lm.save_pretrained(folder, safe_serialization=True)
     logging.getLogger("transformers").setLevel(logging.ERROR)
-    assert json.loads((folder / "config.json").read_text())["n_layer"] == 3
+    assert json.loads((folder / "config.json").read_text())["n_layer"] == layers
     return folder

@@ -109,6 +109,14 @@ class Model:
         """What lies between the sum of r and the context and the guess, in words; empty without a guess."""
         return ()
 
+    def loaded(self) -> bool:
+        """Is it in memory, or so small that nobody waits for it?"""
+        return True
+
+    def loading(self) -> tuple[int, int] | None:
+        """Bytes so far and in all of the file that is being fetched, (0, 0) while files are read, else None."""
+        return None
+
     def run(self, request: Request, tokens: list[Token], device: str) -> Pass:
         """One pass over the (padded) tokens on `device`."""
         raise NotImplementedError

@@ -21,7 +21,7 @@ from torch import Tensor
 
 from .. import overview, text
 from ..module import CausalAttention, blend, dot, hide, softmax, visibility
-from . import Model, Pass, Reading, best_guesses, on, positions, real_mask, trace_head
+from . import Model, Pass, Reading, best_guesses, gpt2_files, on, positions, real_mask, trace_head
 from .gpt2_files import broken, load, sizes, tokenizer
 
 if TYPE_CHECKING:
@@ -148,6 +148,12 @@ class Gpt2(Model):
 
     def prepare(self) -> None:
         load()
+
+    def loaded(self) -> bool:
+        return gpt2_files.loaded()
+
+    def loading(self) -> tuple[int, int] | None:
+        return gpt2_files.loading()
 
     def read(self, request, tokens, device) -> Reading:
         lm = on(load(), device)

@@ -40,26 +40,64 @@ def _sizes(folder: str) -> dict[str, int]:
     return {name: int(config[name]) for name in SIZES}
 
 
+def _kept(name: str) -> Path | None:
+    """The file in the hub's cache."""
+    import huggingface_hub as hub
+
+    kept = hub.try_to_load_from_cache(REPOSITORY, name, revision=REVISION)
+    return Path(kept) if isinstance(kept, str) else None
+
+
+# Bytes so far and in all of the file that is being fetched. One for the process: whoever waits waits for the same one.
+fetched: tuple[int, int] | None = None
+
+
+def _bar() -> type:
+    """The hub's progress bar, which says in `fetched` how far it is, whether it is drawn or not."""
+    from huggingface_hub.utils import tqdm
+
+    class Bar(tqdm):
+        def __init__(self, *args, **kwargs) -> None:
+            super().__init__(*args, **kwargs)
+            self.tell()
+
+        def update(self, n: float = 1) -> None:
+            if self.disable:  # then it counts nothing
+                self.n += n
+            super().update(n)
+            self.tell()
+
+        def tell(self) -> None:
+            global fetched
+            if self.total:  # the hub may have two bars for a file, for what arrived and for what is on the disk
+                before = fetched[0] if fetched and fetched[1] == self.total else 0
+                fetched = max(before, int(self.n)), int(self.total)
+
+    return Bar
+
+
 def locate(name: str) -> Path:
     """Where the file is: in the local folder, or in the hub's cache, fetched if need be."""
+    global fetched
     if folder := os.environ.get(FOLDER):
         path = Path(folder) / name
         if not path.is_file():
             raise ValueError(f"The folder that {FOLDER} names has no {name}; it must hold {', '.join(FILES)}.")
         return path
+    if kept := _kept(name):
+        return kept
     import huggingface_hub as hub
 
-    kept = hub.try_to_load_from_cache(REPOSITORY, name, revision=REVISION)
-    if isinstance(kept, str):
-        return Path(kept)
     try:  # one question first, not repeated: the download itself would insist for half a minute
         hub.get_hf_file_metadata(hub.hf_hub_url(REPOSITORY, name, revision=REVISION), timeout=PATIENCE)
-        return Path(hub.hf_hub_download(REPOSITORY, name, revision=REVISION, etag_timeout=PATIENCE))
+        return Path(hub.hf_hub_download(REPOSITORY, name, revision=REVISION, etag_timeout=PATIENCE, tqdm_class=_bar()))
     except Exception as error:  # the hub's own, httpx's, the system's: all mean that the file is not here
         raise ValueError(
             f"GPT-2 is not on this computer and could not be fetched from the Hub ({type(error).__name__}): "
             f"try again when there is internet, or let {FOLDER} name a folder that holds it."
         ) from error
+    finally:
+        fetched = None
 
 
 def broken(error: Exception) -> ValueError:
@@ -102,6 +140,15 @@ def load() -> GPT2LMHeadModel:
     with _loading:
         *_, weights = map(locate, FILES)
         return _load(weights.parent)
+
+
+def loaded() -> bool:
+    return _load.cache_info().currsize > 0
+
+
+def loading() -> tuple[int, int] | None:
+    """Bytes so far and in all of the file that is being fetched; (0, 0) while files are read; None otherwise."""
+    return fetched or ((0, 0) if _loading.locked() else None)
 
 
 @lru_cache(maxsize=1)
