@@ -562,7 +562,20 @@ def build() -> gr.Blocks:
         gr.api(endpoint(figure, gr.FileData, **extra), api_name="figure", concurrency_limit=2)
         forms = "json, npz (numpy), csv (a zip of tables), py (a PyTorch program), html (a page that works offline)"
         gr.api(endpoint(export, gr.FileData, format=(str, "json", forms)), api_name="export", concurrency_limit=2)
+    _remember_configurations(page)
     return page.queue(max_size=QUEUE_SIZE, api_open=True)
+
+
+def _remember_configurations(page: gr.Blocks) -> None:
+    """What Gradio would find out anew for each API call, since each is a session: most of the time that one took.
+
+    Only what cannot change: the signatures of the components' classes, and the arguments of the endpoints.
+    """
+    for block in page.blocks.values():
+        make = type(block).__init__
+        make.__signature__ = inspect.signature(make)
+        if block.get_block_name() == "api":
+            block.get_config = partial(dict, block.get_config())
 
 
 def look() -> dict[str, Any]:
