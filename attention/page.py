@@ -19,6 +19,7 @@ from typing import Any
 from urllib.parse import parse_qs
 
 import gradio as gr
+import orjson
 from gradio.route_utils import FnIndexInferError
 
 from . import compute, figures, lesson, models, notices, service
@@ -182,7 +183,7 @@ def _value(answer: dict[str, Any]) -> str:
 
     A number makes each answer a new value, so that it is painted.
     """
-    return json.dumps(answer | {"run": time.time_ns()}, ensure_ascii=False, allow_nan=False)
+    return orjson.dumps(answer | {"run": time.time_ns()}).decode()
 
 
 def _painted(request: Request, gpu: bool, **opened: Any) -> dict[str, Any]:

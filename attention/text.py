@@ -60,7 +60,9 @@ def clean(sentence: str) -> tuple[str, str | None]:
 
     Tab and newline stay; nothing is stripped or normalised.
     """
-    cleaned = "".join(map(_replacement, sentence)) if not sentence.isprintable() else sentence
+    if sentence.isprintable():
+        return sentence, None
+    cleaned = "".join(map(_replacement, sentence))
     count = sum(a != b for a, b in zip(sentence, cleaned, strict=True))
     if not count:
         return cleaned, None
