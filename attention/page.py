@@ -204,13 +204,13 @@ def _message(error: ValueError) -> dict[str, Any]:
 @service.logged
 def run(*values: Any) -> str:
     """Run and Enter: through the GPU function."""
-    return _answer(values, gpu=True)
+    return _answer(dict(zip(ARGUMENTS, values, strict=True)), gpu=True)
 
 
 @service.logged
 def preview(*values: Any) -> str:
     """Another setting: on the CPU."""
-    return _answer(values, gpu=False)
+    return _answer(dict(zip(ARGUMENTS, values, strict=True)), gpu=False)
 
 
 @service.logged
@@ -219,24 +219,28 @@ def typed(event: gr.EventData, *values: Any) -> tuple[str, None]:
 
     A model that is too large for that waits for Run.
     """
-    settings = dict(zip(ARGUMENTS, values, strict=True)) | {"edits": None}
-    if not models.get(settings["model"]).live:
-        return _value({"message": ""}), None  # an answer all the same: the explorer waits for one
     data = event._data if isinstance(event._data, dict) else {}
-    return _answer(tuple((settings | {"sentence": data.get("sentence")}).values()), gpu=False), None
+    settings = dict(zip(ARGUMENTS, values, strict=True)) | {"edits": None, "sentence": data.get("sentence")}
+    return _answer(settings, gpu=False, typing=True), None
 
 
-def _answer(values: tuple, gpu: bool) -> str:
+def _answer(settings: dict[str, Any], gpu: bool, typing: bool = False) -> str:
     try:
-        return _value(_painted(_from_page(dict(zip(ARGUMENTS, values, strict=True))), gpu))
+        if typing and not _model(settings).live:
+            return _value({"message": ""})  # an answer all the same: the explorer waits for one
+        return _value(_painted(_from_page(settings), gpu))
     except ValueError as error:
         return _value(_message(error))
 
 
+def _model(settings: dict[str, Any]) -> models.Model:
+    """The model that the page's settings name; ValueError for a name that is none."""
+    return Request("x", settings["model"]).source
+
+
 def _from_page(values: dict[str, Any]) -> Request:
     """The page's settings as a Request; what the chosen model has no use for is left out."""
-    model = models.get(values["model"])
-    unused = set(MODEL_OPTIONS) - model.options
+    unused = set(MODEL_OPTIONS) - _model(values).options
     if values["dropout"]:
         unused.discard("seed")
     return Request(**{name: value for name, value in values.items() if name not in unused})
@@ -250,28 +254,30 @@ def choose_model(painted: str, *values: Any) -> list[Any]:
     called whenever the focus leaves the box: nothing is done for the model that is there.
     """
     settings = dict(zip(ARGUMENTS, values, strict=True))
-    there = parse_qs(painted).get("model", [models.DEFAULT])[0]
+    there = parse_qs(str(painted)).get("model", [models.DEFAULT])[0]
     if settings["model"] == there:
         return [gr.skip()] * (1 + len(ARGUMENTS))
     settings |= {"layer": None, "head": None, "tokenizer": "auto", "edits": None, "pad_to": 0, "checkpoint": None}
     try:
-        request = _from_page(settings)
-        compute.tokenize(request)
-    except ValueError:
-        request = _from_page(settings | {"sentence": models.get(settings["model"]).example})
-    try:
+        example = _model(settings).example
+        try:
+            request = _from_page(settings)
+            compute.tokenize(request)
+        except ValueError:
+            request = _from_page(settings | {"sentence": example})
         return [_value(_painted(request, gpu=False)), *_controls(request)]
-    except ValueError as error:  # the model cannot be loaded
+    except ValueError as error:  # the model cannot be loaded, or there is none of that name
         controls = [gr.skip()] * len(ARGUMENTS)
         controls[ARGUMENTS.index("model")] = there
         return [_value(_message(error)), *controls]
 
 
-async def watch_loading(model: str) -> AsyncIterator[Any]:
+async def watch_loading(model: str | None) -> AsyncIterator[Any]:
     """A line about a model on its way into memory, as often as that changes, and then none again.
 
     Whoever asked for a run loads it; this one looks on, and gives up where nothing happens.
     """
+    model = model if model in models.NAMES else models.DEFAULT
     seen, idle = None, 0
     while not models.get(model).loaded() and idle < LOADING_STARTS:
         await asyncio.sleep(LOADING_TICK)
@@ -294,8 +300,7 @@ def _loading_line(loading: tuple[int, int] | None, first: bool = False) -> Any:
 
 async def watch_arriving(visit: gr.Request) -> AsyncIterator[Any]:
     """The same for the model that a link names."""
-    model = visit.query_params.get("model")
-    async for line in watch_loading(model if model in models.NAMES else models.DEFAULT):
+    async for line in watch_loading(visit.query_params.get("model")):
         yield line
 
 
@@ -306,13 +311,21 @@ def ask(event: gr.EventData) -> list[Any]:
     The box is written only where the sentence is part of the wish: somebody may be typing in it.
     """
     try:
-        request = Request(**event._data["settings"])
+        request = _wish(event._data)
         controls = _controls(request)
         if not event._data.get("other_sentence"):
             controls[ARGUMENTS.index("sentence")] = gr.skip()
         return [_value(_painted(request, gpu=False)), *controls]
-    except (KeyError, TypeError, ValueError) as error:
+    except ValueError as error:
         return [_value(_message(error)), *[gr.skip()] * len(ARGUMENTS)]
+
+
+def _wish(data: Any) -> Request:
+    """The request in an event's data; one sentence where there is none."""
+    try:
+        return Request(**data["settings"])
+    except (KeyError, TypeError):
+        raise ValueError(service.UNREADABLE) from None
 
 
 @service.logged
@@ -381,7 +394,7 @@ def draw_sheet(*values: Any) -> tuple[Any, Any, str]:
         result = _computed(_from_page(dict(zip(ARGUMENTS, values, strict=True))), gpu=False)
     except ValueError as error:
         service.refused()
-        return gr.skip(), gr.skip(), str(error)
+        return gr.skip(), gr.skip(), _escape(str(error))
     files = [_file(f"attention.{format}", figures.render(result, "all", format)) for format in figures.FORMATS]
     return gr.Image(files[0], visible=True), gr.Files(files, visible=True), ""
 
@@ -393,7 +406,7 @@ def take_away(format: str, *values: Any) -> tuple[Any, str]:
         result = _computed(_from_page(dict(zip(ARGUMENTS, values, strict=True))), gpu=False)
     except ValueError as error:
         service.refused()
-        return gr.skip(), str(error)
+        return gr.skip(), _escape(str(error))
     return gr.Files([_file(exports.file_name(result, format), exports.export(result, format))], visible=True), ""
 
 
@@ -433,6 +446,18 @@ LOADER = (
 PAINTED = "(_, ...settings) => [document.querySelector('#explorer')?.dataset.request ?? '', ...settings]"
 
 
+class Page(gr.Blocks):
+    """A page that refuses what it cannot read with one sentence, where Gradio would log a traceback."""
+
+    async def preprocess_data(self, block_fn, *args, **kwargs):
+        try:
+            return await super().preprocess_data(block_fn, *args, **kwargs)
+        except Exception:  # too few values, or a file where there is none; no code of ours has run yet
+            with service.line(block_fn.name):
+                service.refused()
+            raise gr.Error(service.UNREADABLE, print_exception=False) from None
+
+
 def build() -> gr.Blocks:
     """The page with its endpoints; `app.py` serves it."""
     # Gradio sums up all past events after each one, for a page that is off here: it would get slower as it serves.
@@ -442,7 +467,7 @@ def build() -> gr.Blocks:
     at_start = dict(zip(ARGUMENTS, _controls(start), strict=True))
     at_start = {name: {k: v for k, v in update.items() if k != "__type__"} for name, update in at_start.items()}
 
-    with gr.Blocks(title=lesson.TITLE, analytics_enabled=False, delete_cache=(FILE_AGE, FILE_AGE)) as page:
+    with Page(title=lesson.TITLE, analytics_enabled=False, delete_cache=(FILE_AGE, FILE_AGE)) as page:
         gr.HTML(f"<h1>{lesson.TITLE}</h1>", elem_id="title")
         with gr.Row(elem_id="ask", equal_height=True):
             box = {}
@@ -481,11 +506,9 @@ def build() -> gr.Blocks:
         )
         with gr.Accordion("Settings", open=False, elem_id="settings"):
             with gr.Row():
-                box["layer"] = gr.Dropdown(**at_start["layer"], allow_custom_value=True, label="Layer", min_width=120)
-                box["head"] = gr.Dropdown(**at_start["head"], allow_custom_value=True, label="Head", min_width=120)
-                box["tokenizer"] = gr.Dropdown(
-                    **at_start["tokenizer"], allow_custom_value=True, label="Split into", min_width=140
-                )
+                box["layer"] = gr.Dropdown(**at_start["layer"], label="Layer", min_width=120)
+                box["head"] = gr.Dropdown(**at_start["head"], label="Head", min_width=120)
+                box["tokenizer"] = gr.Dropdown(**at_start["tokenizer"], label="Split into", min_width=140)
                 box["mask"] = gr.Dropdown(
                     [(lesson.MASK_TITLES[m], m) for m in MASK_MODES], **at_start["mask"], label="Mask", min_width=240
                 )
@@ -524,7 +547,9 @@ def build() -> gr.Blocks:
 
         settings = [box[name] for name in ARGUMENTS]
         everything = [explorer, *settings]
-        quiet = {"show_progress": "hidden", "api_visibility": "private"}
+        # Request checks every value and says what is wrong; Gradio's checks know a session's choices only for a while.
+        private = {"api_visibility": "private", "preprocess": False}
+        quiet = private | {"show_progress": "hidden"}
         gr.on([go.click, box["sentence"].submit], run, settings, explorer, concurrency_limit=CONCURRENCY, **quiet)
         live = [c.input for name, c in box.items() if name not in ("sentence", "model", "edits")]
         gr.on(live, preview, settings, explorer, trigger_mode="always_last", concurrency_limit=CONCURRENCY, **quiet)
@@ -545,9 +570,9 @@ def build() -> gr.Blocks:
             typed, settings, [explorer, box["edits"]], trigger_mode="multiple", concurrency_limit=CONCURRENCY, **quiet
         )
         explorer.ask(ask, None, everything, trigger_mode="multiple", concurrency_limit=CONCURRENCY, **quiet)
-        draw.click(draw_sheet, settings, [sheet, files, trouble], api_visibility="private")
+        draw.click(draw_sheet, settings, [sheet, files, trouble], **private)
         for format, button in takers.items():
-            button.click(partial(take_away, format), settings, [files, trouble], api_visibility="private")
+            button.click(partial(take_away, format), settings, [files, trouble], **private)
         page.load(arrive, None, everything, **quiet)
         page.load(watch_arriving, None, line, concurrency_limit=None, **quiet)
 
@@ -564,7 +589,7 @@ def build() -> gr.Blocks:
         forms = "json, npz (numpy), csv (a zip of tables), py (a PyTorch program), html (a page that works offline)"
         gr.api(endpoint(export, gr.FileData, format=(str, "json", forms)), api_name="export", concurrency_limit=2)
     _remember_configurations(page)
-    return page.queue(max_size=QUEUE_SIZE, api_open=True)
+    return page.queue(max_size=QUEUE_SIZE, api_open=False)  # nobody gets past the queue
 
 
 def _remember_configurations(page: gr.Blocks) -> None:

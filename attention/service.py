@@ -14,6 +14,7 @@ from functools import wraps
 from pathlib import Path
 from typing import Any
 
+from fastapi.exceptions import RequestValidationError
 from starlette.middleware import Middleware
 from starlette.responses import JSONResponse
 from starlette.routing import Route
@@ -26,6 +27,7 @@ STARTED = time.monotonic()
 MAX_BODY = 8 * 2**20  # bytes of a request; far above what any valid one needs
 BUSY = "Too many requests are waiting just now; please try again in a few seconds."
 MALFORMED = (TypeError, ValueError, IndexError, AttributeError, RecursionError)
+UNREADABLE = "The request does not hold the arguments that this endpoint takes."
 NO_UPLOADS = "This app takes no files."
 HEADERS = {  # a frame around the app stays allowed: a Space is one
     "X-Content-Type-Options": "nosniff",
@@ -104,7 +106,12 @@ async def _unknown(request, error: KeyError) -> JSONResponse:
 
 async def _malformed(request, error: Exception) -> JSONResponse:
     """Gradio sorts a body's arguments while it joins them to the queue, before any code of ours."""
-    return _mistake(request, error, 400, "The request does not hold the arguments that this endpoint takes.")
+    return _mistake(request, error, 400, UNREADABLE)
+
+
+async def _misshaped(_request, _error) -> JSONResponse:
+    """FastAPI would list what is wrong with the body, and the body with it."""
+    return JSONResponse({"detail": UNREADABLE}, 422)
 
 
 def _mistake(request, error: Exception, status: int, told: str) -> JSONResponse:
@@ -150,5 +157,6 @@ def app_settings(malformed: tuple[type[Exception], ...] = ()) -> dict[str, Any]:
     return {
         "routes": [Route("/health", health), *(Route(path, _no_uploads, methods=["POST"]) for path in uploads)],
         "middleware": [Middleware(Guard)],
-        "exception_handlers": {503: _busy, KeyError: _unknown} | dict.fromkeys(MALFORMED + malformed, _malformed),
+        "exception_handlers": {503: _busy, KeyError: _unknown, RequestValidationError: _misshaped}
+        | dict.fromkeys(MALFORMED + malformed, _malformed),
     }

@@ -12,7 +12,8 @@ import uuid
 from pathlib import Path
 
 import pytest
-from servers import Server, call, fetch
+from servers import call, fetch
+from test_api import is_one_sentence
 
 from attention import Request, service
 from attention.explorer import ASSETS
@@ -145,23 +146,81 @@ def test_the_server_functions_give_weights_and_kept_runs_and_nothing_else(server
         assert post(address, json.dumps(body | change).encode())[0] in (200, 400, 404)
 
 
-def test_the_pages_own_handlers_are_harmless_when_called_with_nonsense(tmp_path):
-    server = Server(tmp_path)  # of its own: Gradio logs a traceback when a value is not among a component's choices
-    try:
-        call_all_with_nonsense(server)
-    finally:
-        server.close()
+def event(server, handler, data, session=None, **more):
+    """What a page's handler gives when its event is sent by hand: the message that ends it."""
+    session = session or uuid.uuid4().hex
+    body = {"data": data, "fn_index": handler["id"], "session_hash": session} | more
+    status, told = post(f"{server.url}/gradio_api/queue/join", json.dumps(body).encode())
+    if status != 200:
+        return {"status": status, "output": {"error": json.loads(told)["detail"]}}
+    with urllib.request.urlopen(f"{server.url}/gradio_api/queue/data?session_hash={session}", timeout=30) as stream:
+        for line in stream:
+            message = json.loads(line[5:]) if line.startswith(b"data:") else {}
+            if message.get("msg") == "process_completed":
+                return message
+    raise AssertionError("the stream ended without an answer")
 
 
-def call_all_with_nonsense(server):
+def sentence_of(message):
+    """The one sentence that a handler's answer holds; None where it did what was asked."""
+    if "error" in message["output"]:
+        return message["output"]["error"]
+    for value in message["output"]["data"]:
+        if isinstance(value, str) and value.startswith("{"):
+            return json.loads(value).get("message", "").replace("<b>", "b")  # the page shows it as text
+    return message["output"]["data"][-1]  # beside the downloads
+
+
+def handlers(server):
     config = json.loads(fetch(server.url + "/config")[1])
-    for handler in config["dependencies"]:
-        for data in ([], [None] * len(handler["inputs"]), ["<b>"] * len(handler["inputs"]), [{}] * 40):
-            body = {"data": data, "fn_index": handler["id"], "session_hash": uuid.uuid4().hex, "event_data": "<b>"}
-            assert post(f"{server.url}/gradio_api/queue/join", json.dumps(body).encode())[0] in (200, 400, 422)
-    for data in (b"[]", b"[[]]", b'["a"]', b'["a", 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19]'):
-        assert post(f"{server.url}/gradio_api/call/attend", b'{"data": ' + data + b"}")[0] in (200, 400, 422)
-    assert call(server.url, "attend", sentence="still here")["tokens"]
+    return {h["api_name"] or h["id"]: h for h in config["dependencies"]}
+
+
+def test_the_pages_own_handlers_answer_nonsense_with_one_sentence(server):
+    found = handlers(server)
+    file = {"path": "/etc/passwd", "meta": {"_type": "gradio.FileData"}}
+    nonsense = [None, "<b>", {}, [], -1, 1e300, True, file, [file], [[[]]], {"__type__": "update", "value": 1}]
+    asked = 0
+    for name, handler in found.items():
+        wanted = len(handler["inputs"])
+        if not wanted or name in ("attend", "tokenize", "figure", "export"):
+            continue
+        rows = [[], [{}], *([value] * wanted for value in nonsense), [[]] * 40]
+        for data in rows:
+            told = sentence_of(event(server, handler, data, event_data="<b>"))
+            assert told and is_one_sentence(told), (name, data, told)
+            asked += 1
+    assert asked > 80
+
+
+def test_an_event_of_the_explorers_without_a_request_is_refused_in_one_sentence(server):
+    nonsense = [None, "<b>", 5, [], {}, {"settings": None}, {"settings": []}, {"settings": {}}, {"settings": "sentence"},
+                {"settings": {"sentence": "a", "nosuch": 1}}, {"settings": {"model": "untrained"}},
+                {"settings": {"sentence": {}}}, {"settings": {"sentence": "a", "model": "../page"}}]  # fmt: skip
+    handler = handlers(server)["ask"]
+    for data in nonsense:
+        told = sentence_of(event(server, handler, [], event_data=data))
+        assert told and is_one_sentence(told), (data, told)
+        assert "'settings'" not in told and "__init__" not in told
+    for more in ({"trigger_id": 10**9}, {"trigger_id": "x"}, {"trigger_id": {}}, {"fn_index": "x"}, {"fn_index": 10**6},
+                 {"session_hash": {}}, {"session_hash": None}, {"data": {}}):  # fmt: skip
+        assert is_one_sentence(sentence_of(event(server, handler, more.pop("data", []), **more))), more
+
+
+@pytest.mark.parametrize("data", [[], ["a"], [None] * 18, [{}] * 18, [[]] * 40, [0, 1, 2]])
+def test_arguments_by_position_that_are_too_few_or_of_no_use_get_one_sentence(server, data):
+    status, told = post(f"{server.url}/gradio_api/call/attend", json.dumps({"data": data}).encode())
+    assert status == 200
+    told = fetch(f"{server.url}/gradio_api/call/attend/{json.loads(told)['event_id']}")[1].decode()
+    kind, told = re.search(r"event: (\w+)\ndata: (.*)", told).groups()
+    assert kind == "error" and is_one_sentence(json.loads(told)["error"])
+
+
+def test_nobody_gets_past_the_queue(server):
+    for path in ("run/attend", "api/attend", "run/predict", "run/run"):
+        for data in ([], ["the cat"] + [None] * 17):
+            status, told = post(f"{server.url}/gradio_api/{path}", json.dumps({"data": data, "fn_index": 0}).encode())
+            assert status == 404 and "detail" in json.loads(told), (path, told)
 
 
 def test_what_gradio_has_for_its_owner_is_closed(server):
