@@ -95,7 +95,7 @@ def test_a_page_whose_session_is_forgotten_goes_on_with_the_choices_it_had(tmp_p
     with serving(tmp_path, app=app) as server:
         page = handlers(server)
         start = Request("the cat sat").settings()
-        chosen = event(server, page["choose_model"], list((start | {"model": "untrained"}).values()), "first")
+        chosen = event(server, page["choose_model"], ["", *(start | {"model": "untrained"}).values()], "first")
         assert chosen["success"]
         for other in range(5):
             assert event(server, page["run"], list(start.values()), f"other-{other}")["success"]

@@ -187,7 +187,10 @@ def test_the_pages_own_handlers_answer_nonsense_with_one_sentence(server):
             continue
         rows = [[], [{}], *([value] * wanted for value in nonsense), [[]] * 40]
         for data in rows:
-            told = sentence_of(event(server, handler, data, event_data="<b>"))
+            message = event(server, handler, data, event_data="<b>")
+            if name == "watch_loading" and message["success"]:  # which says nothing of a model that there is not
+                continue
+            told = sentence_of(message)
             assert told and is_one_sentence(told), (name, data, told)
             asked += 1
     assert asked > 80

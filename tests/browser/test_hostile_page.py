@@ -147,15 +147,12 @@ def test_links_with_everything_hostile_open_the_page_and_come_back_the_same(host
         hostile.check(cleaned, ["weights"])
 
 
-@pytest.mark.parametrize(
-    "name", ["sentence", "model", "tokenizer", "mask", "edits", "step", "cell", "tensor", "__theme"]
-)
-def test_a_canary_in_any_parameter_of_a_link_does_nothing(hostile, name):
+def test_a_canary_in_any_parameter_of_a_link_does_nothing(hostile):
     page = hostile.explorer.page
-    for canary in (CANARIES[0], CANARIES[3], CANARIES[8]):
-        page.goto("about:blank")
-        query = urlencode({"sentence": "some words", "model": "untrained", "step": "weights"} | {name: canary})
-        page.goto(f"{hostile.explorer.url}/?{query}")
+    harmless = {"sentence": "some words", "model": "untrained", "step": "weights"}
+    hidden = dict.fromkeys(["step", "cell", "tensor", "__theme", "x"], CANARIES[0])
+    for more in (hidden, *({name: CANARIES[0]} for name in ("model", "tokenizer", "mask", "edits"))):
+        page.goto(f"{hostile.explorer.url}/?{urlencode(harmless | more)}")
         hostile.explorer.wait(0)
         seen = page.evaluate(LOOK, ["weights"])
         assert seen["hit"] == "no" and not seen["handlers"]
