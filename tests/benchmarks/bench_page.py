@@ -1,42 +1,50 @@
-"""From Enter to painted, in a real Chromium with the real server, beside a trivial Gradio event in the same run.
+"""From Enter to painted, and live typing, in a real Chromium with the real server; all pages take turns in one run.
 
-    python tests/benchmarks/bench_page.py [--runs 15] [--json FILE]
+    python tests/benchmarks/bench_page.py
 
-Prints medians in milliseconds and their ratio to the trivial event; quote the ratios, the times belong to the machine.
+Beside them a page whose one event brings a text of a chosen length: as short as can be, and as long as our answers.
 """
 
-import argparse
-import json
 import statistics
 import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
-from urllib.parse import quote
+from urllib.parse import parse_qs, urlencode
 
+from paired import TESTS, Row  # tells where the others are
 from playwright.sync_api import sync_playwright
 
-ROOT = Path(__file__).parents[2]
-sys.path[:0] = [str(ROOT / "tests" / "browser"), str(ROOT / "tests")]
+sys.path.insert(0, str(TESTS / "browser"))  # its conftest, not the one above it
 
-from conftest import FLAGS, find_chromium  # noqa: E402
-from servers import serving  # noqa: E402
+from conftest import BOX, FLAGS, find_chromium
+from servers import serving
 
-TRIVIAL = """
+from attention import Request, page
+
+BARE = """
 import time, gradio as gr
 with gr.Blocks(analytics_enabled=False) as page:
     box = gr.Textbox(elem_id="sentence", lines=1, max_lines=1)
-    out = gr.HTML(value={"n": 0}, html_template="<i></i>", elem_id="explorer", js_on_load='''
+    out = gr.HTML(value="", html_template="<i></i>", elem_id="explorer", js_on_load='''
         let n = 0;
         const root = element.closest("#explorer");
         watch("value", () => { root.dataset.painted = ++n; });
         root.dataset.painted = 0;
     ''')
-    box.submit(lambda text: {"n": time.time_ns()}, box, out, show_progress="hidden")
+    box.submit(lambda length: f"{time.time_ns():x<{int(length)}}", box, out, show_progress="hidden")
 page.queue().launch(quiet=True)
 """
-TEXT = "The quick brown fox jumps over the lazy dog while 23 owls look on, and nobody knows why they do so. "
+SHORT = 20  # characters of a trivial event's value
+TEXT = "The quick brown fox jumps over the lazy dog while 23 owls look on, and nobody knows why they do so. " * 11
+LIMITS = {16: (1.8, 50), 128: (5, 150)}  # tokens: over a trivial event, and milliseconds beyond one as large
+LONG = 1024  # tokens
+TYPED = " on the mat and the dog ran to the big tree. The cat sat on the mat and the dog ran to"  # after the example
+KEY, LAG = 125, 300  # milliseconds between two keys, and from the last one to its answer
 
-WATCH = """() => {
+ENTER = """() => {
   const root = document.querySelector("#explorer");
   window.measured = null;
   let pressed = 0;
@@ -46,55 +54,96 @@ WATCH = """() => {
     requestAnimationFrame(() => setTimeout(() => (window.measured = performance.now() - pressed)));
   }).observe(root, { attributeFilter: ["data-painted"] });
 }"""
-BOX = "#sentence textarea, #sentence input"
+TYPING = """() => {
+  const root = document.querySelector("#explorer");
+  window.typed = 0;
+  window.painted = [];
+  document.addEventListener("input", () => (window.typed = performance.now()));
+  new MutationObserver(() => {
+    const query = root.dataset.request;
+    requestAnimationFrame(() => setTimeout(() => window.painted.push([query, performance.now() - window.typed])));
+  }).observe(root, { attributeFilter: ["data-painted"] });
+}"""
 
 
-def median(page, runs: int) -> float:
-    """Milliseconds from the key press to the frame after the repaint, the median of `runs` after three more."""
-    times = []
-    for _ in range(runs + 3):
-        page.evaluate(WATCH)
-        page.press(BOX, "Enter")
-        page.wait_for_function("window.measured !== null", timeout=20_000)
-        times.append(page.evaluate("window.measured"))
-        page.wait_for_timeout(120)
-    return statistics.median(times[3:])
+def enter(tab) -> float:
+    """Milliseconds from the key press to the frame after the repaint."""
+    tab.bring_to_front()
+    tab.evaluate(ENTER)
+    tab.press(BOX, "Enter")
+    tab.wait_for_function("window.measured !== null", timeout=20_000)
+    took = tab.evaluate("window.measured")
+    tab.wait_for_timeout(100)
+    return took
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--runs", type=int, default=15)
-    parser.add_argument("--json", type=Path)
-    given = parser.parse_args()
-    rows = {}
-    with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
-        (Path(folder) / "trivial.py").write_text(TRIVIAL)
+def settings(tokens: int) -> dict[str, str]:
+    return {"model": "untrained", "tokenizer": "characters", "sentence": TEXT[:tokens]}
+
+
+@contextmanager
+def opened(browser, url: str, **query: str):
+    """A tab whose explorer has painted what was asked for."""
+    tab = browser.new_page(viewport={"width": 1280, "height": 800})
+    tab.goto(f"{url}/?{urlencode(query)}")
+    ready = "(text) => { const r = document.querySelector('#explorer[data-painted]'); return r && "
+    ready += "(!text || new URLSearchParams(r.dataset.request).get('sentence') === text) }"
+    tab.wait_for_function(ready, arg=query.get("sentence"), timeout=20_000)
+    yield tab
+    tab.close()
+
+
+def entering(browser, app: str, bare: str, runs: int) -> Iterator[Row]:
+    for tokens, (times, beyond) in LIMITS.items():
+        length = len(page._value(page._painted(Request(**settings(tokens)), gpu=False)))
+        with (
+            opened(browser, app, **settings(tokens)) as ours,
+            opened(browser, bare) as trivial,
+            opened(browser, bare) as large,
+        ):
+            trivial.fill(BOX, str(SHORT))
+            large.fill(BOX, str(length))
+            turns = [[enter(tab) for tab in (ours, trivial, large)] for _ in range(runs + 3)][3:]
+        over = statistics.median(a / b for a, b, _ in turns)
+        yield Row(f"Enter to painted / a trivial event, {tokens} tokens", over, times)
+        more = statistics.median(a - c for a, _, c in turns)
+        yield Row(f"Enter to painted beyond an event as large, {tokens} tokens", more, beyond, "ms")
+    with opened(browser, app, **settings(LONG)) as ours:
+        took = statistics.median([enter(ours) for _ in range(6)][1:])
+    yield Row(f"Enter to painted, {LONG} tokens", took / 1000, 2, "s")
+
+
+def typing(browser, app: str, model: str) -> Iterator[Row]:
+    """Keys at a steady pace, 6 to about 30 tokens: the last answer is soon there, and none is older than the last."""
+    start = "The cat sat. The cat"
+    with opened(browser, app, model=model, sentence=start) as tab:
+        tab.focus(BOX)
+        tab.press(BOX, "End")
+        tab.evaluate(TYPING)
+        tab.keyboard.type(TYPED, delay=KEY)
+        whole = "(text) => window.painted.some(([q]) => new URLSearchParams(q).get('sentence') === text)"
+        tab.wait_for_function(whole, arg=start + TYPED, timeout=20_000)
+        painted = [(parse_qs(query)["sentence"][0], lag) for query, lag in tab.evaluate("window.painted")]
+    lengths = [len(sentence) for sentence, _ in painted]
+    lag = next(lag for sentence, lag in painted if sentence == start + TYPED)
+    yield Row(f"typing, {model}: last key to its answer", lag, LAG, "ms")
+    backwards = sum(later < sooner for sooner, later in pairwise(lengths))
+    yield Row(f"typing, {model}: answers painted after a newer one", backwards, 0, "")
+    yield Row(f"typing, {model}: answers painted a key", len(painted) / len(TYPED))
+
+
+def rows(_: Path, runs: int = 11) -> Iterator[Row]:
+    with tempfile.TemporaryDirectory() as name, sync_playwright() as playwright:
+        folder = Path(name)
+        (folder / "bare.py").write_text(BARE)
         browser = playwright.chromium.launch(executable_path=find_chromium(playwright), args=FLAGS)
-        with serving(Path(folder), app=Path(folder) / "trivial.py") as trivial, serving(Path(folder)) as real:
-            page = browser.new_page(viewport={"width": 1280, "height": 800})
-            page.goto(trivial.url)
-            page.wait_for_selector("#explorer[data-painted]", state="attached")
-            page.fill(BOX, "hello")
-            rows["trivial event"] = median(page, given.runs)
-            page.close()
-            for tokens in (16, 64, 128, 1024):
-                page = browser.new_page(viewport={"width": 1280, "height": 800})
-                sentence = (TEXT * 11)[:tokens]
-                page.goto(f"{real.url}/?model=untrained&tokenizer=characters&sentence={quote(sentence)}")
-                page.wait_for_function(f"document.querySelectorAll('[data-token]').length === {tokens}")
-                rows[f"{tokens} tokens"] = median(page, given.runs if tokens < 1000 else 5)
-                page.close()
-            page = browser.new_page(viewport={"width": 1280, "height": 800})
-            page.goto(real.url)
-            page.wait_for_selector("#explorer[data-painted]")
-            rows["trained, the example"] = median(page, given.runs)
+        with serving(folder, app=folder / "bare.py") as bare, serving(folder) as app:
+            yield from entering(browser, app.url, bare.url, runs)
+            for model in ("untrained", "trained"):
+                yield from typing(browser, app.url, model)
         browser.close()
-    base = rows["trivial event"]
-    for name, time in rows.items():
-        print(f"{name:24} {time:8.0f} ms  {time / base:6.2f} ×")
-    if given.json:
-        given.json.write_text(json.dumps({name: time / base for name, time in rows.items()}, indent=1) + "\n")
 
 
 if __name__ == "__main__":
-    main()
+    for row in rows(Path()):
+        print(row, flush=True)
