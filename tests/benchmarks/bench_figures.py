@@ -6,9 +6,11 @@ Cost is a figure with its numbers minus the same figure without, both as png, th
 import io
 import time
 from functools import partial
+from pathlib import Path
 
 import matplotlib
 import numpy as np
+from paired import Row, ratio
 
 from attention import attend, figures
 from attention.figure_parts import number_strings
@@ -44,6 +46,13 @@ def one_matrix(values: np.ndarray, how: str) -> None:
         paths = number_paths(strings.ravel(), columns + 0.5, rows + 0.5, (em, em))
         axes.add_artist(figures.inked(paths, "black"))
     figure.savefig(io.BytesIO(), format="png", dpi=DPI)
+
+
+def rows(_: Path):
+    """The sheet of all steps with its numbers against the same sheet without, 16 tokens."""
+    result = attend(SENTENCE[:16], model="untrained", tokenizer="characters")
+    sheet = partial(figures.render, result, "all", dpi=DPI)
+    yield Row("sheet of all steps / without its numbers, T = 16", ratio(sheet, partial(sheet, numbers=False), 20), 2)
 
 
 def compare(T: int, runs: int) -> None:
