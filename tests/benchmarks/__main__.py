@@ -1,6 +1,6 @@
 """How close everything is to its limit, as ratios taken in one run. Prints a table and saves it as JSON.
 
-    python tests/benchmarks [library] [figures] [server] [--out FOLDER]
+    python tests/benchmarks [library] [figures] [server] [page] [start] [--out FOLDER]
 
 Without names all of them: a name stands for a file bench_….py here, whose `rows` gives what it measured.
 `bench_gpu.py` is for a machine with a GPU, `load.py` for many visitors at once.
@@ -15,7 +15,7 @@ from pathlib import Path
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # before torch is loaded; the servers inherit it
 
-CONCERNS = ("library", "figures", "server")
+CONCERNS = ("library", "figures", "server", "page", "start")
 
 
 def main() -> None:
