@@ -78,7 +78,8 @@ class Tally:
         except Busy:
             busy = 1
         except Exception as error:
-            print(type(error).__name__, error, file=sys.stderr)
+            if not self.failed:  # the first tells what the others are
+                print(type(error).__name__, error, file=sys.stderr)
             failed = 1
             self.mine.connection.close()  # the next request opens it again
         with self.lock:

@@ -32,7 +32,8 @@ class Visitor:
 
     def choose(self, model: str, sentence: str) -> list[Any]:
         """Another model: its layers, heads and options become the page's."""
-        answer = self.send("model", "input", self.settings(model=model, sentence=sentence))
+        painted = "model=textbook" if model != "textbook" else "model=untrained"  # what is on screen is of another one
+        answer = self.send("model", "blur", [painted, *self.settings(model=model, sentence=sentence)])
         self.values = {n: update["value"] for n, update in zip(self.names(), answer[1:], strict=True)}
         return answer
 
