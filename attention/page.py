@@ -588,20 +588,33 @@ def build() -> gr.Blocks:
         gr.api(endpoint(figure, gr.FileData, **extra), api_name="figure", concurrency_limit=2)
         forms = "json, npz (numpy), csv (a zip of tables), py (a PyTorch program), html (a page that works offline)"
         gr.api(endpoint(export, gr.FileData, format=(str, "json", forms)), api_name="export", concurrency_limit=2)
-    _remember_configurations(page)
+    _lighten(page)
     return page.queue(max_size=QUEUE_SIZE, api_open=False)  # nobody gets past the queue
 
 
-def _remember_configurations(page: gr.Blocks) -> None:
-    """What Gradio would find out anew for each API call, since each is a session: most of the time that one took.
+class Forgetful(dict):
+    """A component's configuration. Gradio would keep each answer in one that it makes for the session."""
 
-    Only what cannot change: the signatures of the components' classes, and the arguments of the endpoints.
+    def __setitem__(self, key: str, value: Any) -> None:
+        if key != "value":
+            super().__setitem__(key, value)
+
+
+def _lighten(page: gr.Blocks) -> None:
+    """Each API call is a session, for which Gradio describes all components anew: most of what a call cost.
+
+    What cannot change is found out once: the signatures of the components' classes, and the endpoints' arguments.
     """
     for block in page.blocks.values():
-        make = type(block).__init__
+        make, describe = type(block).__init__, block.get_config
         make.__signature__ = inspect.signature(make)
         if block.get_block_name() == "api":
-            block.get_config = partial(dict, block.get_config())
+            describe = partial(dict, describe())
+        block.get_config = partial(_forgetful, describe)
+
+
+def _forgetful(describe: Callable[[], dict]) -> Forgetful:
+    return Forgetful(describe())
 
 
 def look() -> dict[str, Any]:

@@ -5,6 +5,7 @@ import threading
 import time
 import urllib.error
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 from servers import call, serving
@@ -104,3 +105,21 @@ def test_a_page_whose_session_is_forgotten_goes_on_with_the_choices_it_had(tmp_p
             assert not sentence_of(event(server, page[door], list(wanted.values()), "first"))
         painted = json.loads(event(server, page["run"], list(wanted.values()), "first")["output"]["data"][0])
         assert painted["settings"] == wanted
+
+
+def test_no_answer_is_kept_once_it_was_given(server):
+    def resident() -> int:  # MB
+        status = Path(f"/proc/{server.process.pid}/status").read_text()
+        return int(status.split("VmRSS:")[1].split()[0]) // 1024
+
+    def ask(i):
+        call(
+            server.url, "attend", sentence=(f"{i} " + "abcdefgh " * 40)[:256], model="untrained", tokenizer="characters"
+        )
+
+    for i in range(10):  # these fill what is bounded in bytes
+        ask(i)
+    before = resident()
+    for i in range(10, 40):
+        ask(i)
+    assert resident() - before < 150  # Gradio keeps a thousand sessions, and one holding its answer takes 10 MB
