@@ -599,6 +599,9 @@ class Forgetful(dict):
         if key != "value":
             super().__setitem__(key, value)
 
+    def __reduce__(self) -> tuple:
+        return dict, (dict(self),)  # the page is served from a copy, an ordinary one with its values
+
 
 def _lighten(page: gr.Blocks) -> None:
     """Each API call is a session, for which Gradio describes all components anew: most of what a call cost.
