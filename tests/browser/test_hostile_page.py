@@ -124,7 +124,9 @@ def test_everything_hostile_can_be_typed_and_is_shown_literally(hostile):
             continue
         cleaned, note = text.clean(sentence.replace("\r\n", "\n").replace("\r", "\n"))  # as a box has it
         hostile.type(sentence)
-        hostile.check(cleaned, STEPS if number < len(CANARIES) else ["weights"])
+        hostile.check(
+            cleaned, STEPS if number < 4 else ["tokens", "weights"] if number < len(CANARIES) else ["weights"]
+        )
         if number % 8 == 0:
             hostile.check_address(cleaned)
         if note:
@@ -138,6 +140,7 @@ def test_links_with_everything_hostile_open_the_page_and_come_back_the_same(host
                "a\ud83d\x00\x1b" + " ".join(by_kind()["joined"])]  # fmt: skip
     for sentence in several:
         cleaned, _ = text.clean(sentence)
+        hostile.explorer.settled(300)  # who leaves while an answer is on its way has it reported as an error
         page.goto("about:blank")
         query = urlencode({"sentence": sentence, "model": "untrained", "x": CANARIES[0]}, errors="surrogatepass")
         address = f"{hostile.explorer.url}/?{query}"
@@ -148,6 +151,7 @@ def test_links_with_everything_hostile_open_the_page_and_come_back_the_same(host
         cleaned = hostile.explorer.request["sentence"]
         hostile.check(cleaned, ["context", "weights"])
         hostile.check_address(cleaned)
+        hostile.explorer.settled(300)
         page.reload()  # the address is the explorer's own now
         hostile.explorer.wait_for_request(sentence=cleaned)
         hostile.check(cleaned, ["weights"])
@@ -158,6 +162,7 @@ def test_a_canary_in_any_parameter_of_a_link_does_nothing(hostile):
     harmless = {"sentence": "some words", "model": "untrained", "step": "weights"}
     hidden = dict.fromkeys(["step", "cell", "tensor", "__theme", "x"], CANARIES[0])
     for more in (hidden, *({name: CANARIES[0]} for name in ("model", "tokenizer", "mask", "edits"))):
+        hostile.explorer.settled(300)
         page.goto(f"{hostile.explorer.url}/?{urlencode(harmless | more)}")
         hostile.explorer.wait(0)
         seen = page.evaluate(LOOK, ["weights"])
