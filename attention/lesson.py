@@ -357,6 +357,16 @@ QUIZ = {
 }
 
 
+def _looks_at_its_guess(result: Result) -> bool:
+    """Whether "why this guess?" is answered by where the head looks: else the question would mislead."""
+    request, guess = result.request, result.guess
+    if guess is None or request.head_off or request.edits or request.layer != result.model.layers - 1:
+        return False
+    last = max(i for i, token in enumerate(result.tokens) if token.real)
+    looked_at = result.tokens[int(result["weights"][last].argmax())]
+    return last > 0 and looked_at.label.strip("␣") == guess.labels[0].strip("␣")
+
+
 def for_page(result: Result) -> dict[str, Any]:
     """The lesson as the explorer needs it: steps with this run's words, matrices with their rules, axis titles."""
     from .notices import headline, notices  # they read results; the declarations above do not
@@ -381,8 +391,8 @@ def for_page(result: Result) -> dict[str, Any]:
         "glossary": {term: meaning for term, (_, meaning) in GLOSSARY.items()},
         "axes": {"query": QUERY_AXIS, "key": KEY_AXIS, "token": "token", "dimension": "dimension"},
         "masks": MASK_TITLES,
-        "order_note": ORDER_NOTE if result.request.mask == "causal" else "",
+        "order_note": ORDER_NOTE if result.request.mask == "causal" and result.request.scale else "",
         "joint": result.model.joint(result.request),
         "path": result.model.path(result.request),
-        "quiz": QUIZ if result.guess is not None else None,
+        "quiz": QUIZ if _looks_at_its_guess(result) else None,
     }

@@ -237,7 +237,7 @@ export function explainGuess(run, index) {
     { name: "the normed sum", role: "", values: final.row(0) },
     { name: `output row of ${labels[index]}`, role: "value", values: output.row(index) },
     own,
-    `logit of ${labels[index]} = norm(${run.settings.head_off ? "r" : "r + context"}) · its output row`,
+    `logit of ${labels[index]} = norm(${finalStream(run)}) · its output row`,
   );
   const lines = [
     ...told.lines,
@@ -246,6 +246,12 @@ export function explainGuess(run, index) {
     `divided by the sum over the whole vocabulary: ${power.text} / ${sum.text} ${relation(power.value / sum.value, share)} ${share.text}`,
   ];
   return { ...told, title: `guess ${labels[index]}`, result: share, lines };
+}
+
+/** What the norm before the output layer takes: only after the last layer is that the stream with this head's context. */
+function finalStream(run) {
+  if (run.lesson.path.length > 3 || run.lesson.joint.length) return "the stream after the last layer";
+  return run.settings.head_off ? "r" : "r + context";
 }
 
 function join(parts) {

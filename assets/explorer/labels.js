@@ -28,7 +28,7 @@ export function textWidth(text, font) {
   const key = `${font} ${text}`;
   if (!widths.has(key)) {
     if (widths.size > 5000) widths.clear();
-    pen.font = `14px ${font}`;
+    pen.font = `650 14px ${font}`; // as the selected one is written
     widths.set(key, pen.measureText(text).width);
   }
   return widths.get(key);

@@ -18,8 +18,9 @@ export function quiz(part, onReveal) {
 
   /** A token was chosen; false where nothing was asked. */
   function choose(index) {
-    if (asked) answer(verdict(asked, index));
-    return Boolean(asked);
+    if (!asked) return false;
+    answer(verdict(asked, index)); // which ends the question
+    return true;
   }
 
   function answer(told) {

@@ -13,7 +13,7 @@ export function topPart(part, run, ask, onStep, onQuiz) {
   put(part.model, h("span", {}, `${run.model.title} · `), `computed on the ${run.device === "cuda" ? "GPU" : "CPU"}`);
   once(part.notes, run.notes, () => put(part.notes, run.notes.map((note) => h("li", {}, note))));
   part.guess.hidden = !run.guess;
-  const quiz = run.guess && !run.settings.head_off ? quizButton(run, onQuiz) : null;
+  const quiz = run.lesson.quiz ? quizButton(run, onQuiz) : null;
   if (run.guess) keepFocus(part.guess, () => put(part.guess, guessWord(run.guess), ask ? headSwitch(run.settings.head_off, ask) : null, quiz));
   part.row.classList.toggle("ax-long", run.tokens.length > BESIDE);
   const { examples } = run.model;

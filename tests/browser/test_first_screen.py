@@ -33,6 +33,8 @@ def test_the_question_hides_the_answer_until_a_token_is_chosen(explorer, chosen)
     assert told.startswith("So does the head" if chosen == best else "The head gives The₁")
     assert page.locator(".ax-headline").is_visible() and page.locator(".ax-chip-share").first.is_visible()
     assert not page.evaluate("document.querySelector('.ax-main').inert")
+    assert page.locator('[data-token][aria-pressed="true"]').get_attribute("data-token") == str(len(row) - 1)
+    assert "query cat₂, key sat" in explorer.arithmetic  # what the question was about, whatever was chosen
 
 
 def test_the_question_can_be_given_up_and_ends_with_another_run(explorer):
@@ -52,6 +54,9 @@ def test_there_is_nothing_to_ask_without_a_guess_or_with_the_head_off(explorer):
     explorer.open(**TEXTBOOK)
     assert not explorer.page.get_by_role("button", name="Why").is_visible()
     explorer.open(sentence="The cat sat. The cat", head_off="true")
+    assert explorer.page.get_by_role("switch").is_visible()
+    assert not explorer.page.get_by_role("button", name="Why").is_visible()
+    explorer.open(sentence="The cat sat. The cat", layer="0")  # it looks one token back: not why sat is guessed
     assert explorer.page.get_by_role("switch").is_visible()
     assert not explorer.page.get_by_role("button", name="Why").is_visible()
 
