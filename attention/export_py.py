@@ -52,12 +52,11 @@ def program(result: Result) -> str:
         layer = getattr(head, f"W_{name}")
         arrays |= {f"W_{name}": layer.weight, f"b_{name}": layer.bias}
     lines += [f"{name} = {_numbers(array)}" for name, array in arrays.items()]
-    lines.append("x = x[None]  # (1, T, d_in): a batch of one sentence")
     if trace.kept is not None:
         lines.append(f"kept = {_numbers(trace.kept)}  # what dropout, drawn from the seed, left over")
     for step, code in _steps(result).items():
         lines += ["", *_comment(lesson.STEP[step], result), *code]
-    lines += ["", 'show("weights", weights[0])', 'show("context", context[0])']
+    lines += ["", 'show("weights", weights)', 'show("context", context)']
     return _HEAD + "\n" + "\n".join(lines) + "\n"
 
 
@@ -73,12 +72,12 @@ def _steps(result: Result) -> dict[str, list[str]]:
     padded = not real.all()
     causal = "torch.ones(T, T, dtype=torch.bool).tril()  # key ≤ query"
     code: dict[str, list[str]] = {
-        "qk": ["q = F.linear(x, W_query, b_query)  # (1, T, d_out)", "k = F.linear(x, W_key, b_key)"],
-        "scores": ["scores = q @ k.transpose(-2, -1)  # (1, T, T)", *_edits(result, "scores")],
+        "qk": ["q = F.linear(x, W_query, b_query)  # (T, d_out)", "k = F.linear(x, W_key, b_key)"],
+        "scores": ["scores = q @ k.transpose(-2, -1)  # (T, T)", *_edits(result, "scores")],
         "scaled": [f"scaled = scores{' / math.sqrt(d_out)' if request.scale else ''}"],
         "masked": [],
         "weights": ["weights = torch.softmax(masked, dim=-1)"],
-        "context": ["v = F.linear(x, W_value, b_value)", "context = weights @ v  # (1, T, d_out)"],
+        "context": ["v = F.linear(x, W_value, b_value)", "context = weights @ v  # (T, d_out)"],
     }
     masked, weights = code["masked"], code["weights"]
     if padded:
@@ -107,7 +106,7 @@ def _steps(result: Result) -> dict[str, list[str]]:
 
 def _edits(result: Result, tensor: str) -> list[str]:
     edits = [edit for edit in result.request.edits if edit[0] == tensor]
-    return [f"{tensor}[:, {row}, {column}] = {value!r}  # changed by hand" for _, row, column, value in edits]
+    return [f"{tensor}[{row}, {column}] = {value!r}  # changed by hand" for _, row, column, value in edits]
 
 
 def _numbers(array) -> str:
