@@ -1,64 +1,36 @@
-"""The Gradio page and the API endpoints: both turn arguments into a Request and hand back what it gives.
+"""The Gradio page and the API endpoints: what answers.py answers, put into Gradio.
 
 The page's settings are ordinary components, one a field of Request; the explorer paints results and asks for others.
 """
 
 import asyncio
 import contextlib
-import inspect
 import json
 import os
 import shutil
 import tempfile
 import time
 from collections.abc import AsyncIterator, Callable
-from dataclasses import fields
 from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs
 
 import gradio as gr
-import orjson
 from gradio.route_utils import FnIndexInferError
 
-from . import compute, figures, lesson, models, notices, service
-from . import export as exports
-from .explorer import ASSETS, pack_parameters, payload
+from . import answers, compute, figures, lesson, models, notices, service
+from .answers import ARGUMENTS
+from .explorer import ASSETS
 from .module import MASK_MODES
-from .request import ARGUMENTS as MEANINGS
-from .request import MAX_SEED, MAX_SIZE, MODEL_OPTIONS, Request
+from .request import MAX_SEED, MAX_SIZE, Request
 
-MAX_API_TOKENS = 256  # `/attend` answers in JSON, which grows with the square of the tokens
 QUEUE_SIZE = 200
 CONCURRENCY = 8  # how many requests may wait for a GPU or compute at once; the platform does the scheduling
 MEMORY = {"state_session_capacity": 1000}  # Gradio keeps 0.17 MB for each session, and every API call is one
-MOST_INLINE = 160  # tokens: the explorer fetches a larger run itself, for Gradio's page is slow with large values
 FILE_AGE = 3600  # seconds that an exported file is kept
 LOADING_TICK = 0.5  # seconds between two looks at a model on its way
 LOADING_STARTS = 4  # looks at nothing happening, after which nothing will
-
-ARGUMENTS = [f.name for f in fields(Request) if f.init]
-ARGUMENT_TYPES = {
-    "layer": int | None,
-    "head": int | None,
-    "edits": list | None,
-    "checkpoint": int | None,
-    "sentence": str,
-    "model": str,
-    "tokenizer": str,
-    "mask": str,
-    "scale": bool,
-    "pad_to": int,
-    "pad_side": str,
-    "dropout": float,
-    "head_off": bool,
-    "d_model": int,
-    "d_head": int,
-    "seed": int,
-    "qkv_bias": bool,
-    "positions": bool,
-}
 
 
 # --- the API ---------------------------------------------------------------------------------------------------------
@@ -79,8 +51,8 @@ def _escape(message: str) -> str:
 def endpoint(answer: Callable, returns: type, **extra: tuple[type, Any, str]) -> Callable:
     """A function for gr.api whose arguments are the fields of Request, then `extra` {name: (type, default, meaning)}.
 
-    answer(request, **extra) gives the result; ValueErrors become one-sentence errors at the client. Its docstring tells
-    clients and agents what it does, and what each argument means.
+    answer(request, **extra) gives plain data, or a file as (name, bytes); ValueErrors become one-sentence errors at the
+    client.
     """
 
     def call(*args, **kwargs):
@@ -90,67 +62,15 @@ def endpoint(answer: Callable, returns: type, **extra: tuple[type, Any, str]) ->
             try:
                 request = Request(**given)
                 service.note(model=request.source.name)
-                return answer(request, **more)
+                found = answer(request, **more)
+                return gr.FileData(path=_file(*found), orig_name=found[0]) if returns is gr.FileData else found
             except ValueError as error:
                 raise _told(error) from None
 
-    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-    defaults = {f.name: f.default for f in fields(Request) if f.init}
-    parameters = [inspect.Parameter("sentence", kind, annotation=str)]
-    parameters += [
-        inspect.Parameter(name, kind, default=defaults[name], annotation=ARGUMENT_TYPES[name]) for name in ARGUMENTS[1:]
-    ]
-    parameters += [inspect.Parameter(n, kind, default=d, annotation=t) for n, (t, d, _) in extra.items()]
-    signature = inspect.Signature(parameters, return_annotation=returns)
-    call.__signature__ = signature
-    call.__annotations__ = {p.name: p.annotation for p in parameters} | {"return": returns}
-    meanings = {name: MEANINGS[name] for name in ARGUMENTS} | {name: meaning for name, (*_, meaning) in extra.items()}
-    told = "".join(f"\n    {name}: {meaning}" for name, meaning in meanings.items())
-    call.__doc__, call.__name__ = f"{inspect.getdoc(answer)}\n\nArgs:{told}", answer.__name__
+    signature, call.__doc__ = answers.signature(answer, returns, extra)
+    call.__signature__, call.__name__ = signature, answer.__name__
+    call.__annotations__ = {p.name: p.annotation for p in signature.parameters.values()} | {"return": returns}
     return call
-
-
-def attend(request: Request) -> dict:
-    """Run a sentence through one causal self-attention head and return every tensor of every step.
-
-    Rows are queries, columns are keys. null in `masked` means minus infinity. Sentences over 256 tokens: use /export.
-    """
-    tokens = compute.tokenize(request)
-    service.note(tokens=len(tokens))
-    if len(tokens) > MAX_API_TOKENS:
-        raise ValueError(
-            f"The sentence has {len(tokens):,} tokens, but /attend answers for at most {MAX_API_TOKENS}; "
-            "/export gives the same numbers as a file."
-        )
-    return exports.as_dict(_computed(request, gpu=True))
-
-
-def tokenize(request: Request) -> dict:
-    """Cut a sentence into the model's tokens, without computing anything else."""
-    return {"tokens": exports.token_dicts(compute.tokenize(request)), "notes": list(request.notes)}
-
-
-def figure(request: Request, step: str, format: str, theme: str, size: str, dpi: int) -> gr.FileData:
-    """Draw one step of the head's work on a sentence, or all of them, as an image file."""
-    result = _computed(request, gpu=False)
-    data = figures.render(result, step, format, theme=theme, size=size, dpi=dpi)
-    return gr.FileData(path=_file(f"attention-{step}.{format}", data), orig_name=f"attention-{step}.{format}")
-
-
-def export(request: Request, format: str) -> gr.FileData:
-    """Give a whole run as one file: every tensor, the tokens, the settings, for any length of sentence."""
-    result = _computed(request, gpu=False)
-    data = exports.export(result, format)
-    name = exports.file_name(result, format)
-    return gr.FileData(path=_file(name, data), orig_name=name)
-
-
-def _computed(request: Request, gpu: bool) -> compute.Result:
-    """The request's result, and what the log says about it."""
-    service.note(model=request.source.name)
-    result = compute.run(request, gpu)
-    service.note(tokens=len(result.tokens), device=result.device)
-    return result
 
 
 def _file(name: str, data: bytes) -> str:
@@ -178,39 +98,39 @@ def _folder() -> str:
 # --- the page --------------------------------------------------------------------------------------------------------
 
 
-def _value(answer: dict[str, Any]) -> str:
-    """An answer as the explorer's value: text, for Gradio's page clones and compares a value's objects many times over.
-
-    A number makes each answer a new value, so that it is painted.
-    """
-    return orjson.dumps(answer | {"run": time.time_ns()}).decode()
-
-
-def _painted(request: Request, gpu: bool, **opened: Any) -> dict[str, Any]:
-    result = _computed(request, gpu)
-    inline = len(result.tokens) <= MOST_INLINE
-    answer = payload(result) if inline else {"fetch": True, "query": request.query(), "settings": request.settings()}
-    return answer | {"notes": list(result.notes), "open": opened}
+def _answer(settings: dict[str, Any], gpu: bool, typing: bool = False) -> str:
+    try:
+        if typing and not answers.model_of(settings).live:
+            return answers.value({"message": ""})  # an answer all the same: the explorer waits for one
+        return answers.value(answers.painted(answers.from_page(settings), gpu))
+    except ValueError as error:
+        return answers.value(answers.message(error))
 
 
-def _message(error: ValueError) -> dict[str, Any]:
-    if isinstance(error, gr.Error):  # raised where the GPU is: a mistake of ours, not the visitor's
-        service.note(outcome="failed")
-        return {"message": f"This could not be computed ({error}); the mistake is the app's."}
-    service.refused()
-    return {"message": str(error)}
+def _named(values: tuple) -> dict[str, Any]:
+    """The page's settings by their names."""
+    return dict(zip(ARGUMENTS, values, strict=True))
+
+
+def _all(request: Request, **opened: Any) -> list[Any]:
+    """Explorer and settings brought to a request, computed on the CPU."""
+    return [answers.value(answers.painted(request, gpu=False, **opened)), *_controls(request)]
+
+
+def _controls(request: Request) -> list[Any]:
+    return [gr.update(**properties) for properties in answers.controls(request)]
 
 
 @service.logged
 def run(*values: Any) -> str:
     """Run and Enter: through the GPU function."""
-    return _answer(dict(zip(ARGUMENTS, values, strict=True)), gpu=True)
+    return _answer(_named(values), gpu=True)
 
 
 @service.logged
 def preview(*values: Any) -> str:
     """Another setting: on the CPU."""
-    return _answer(dict(zip(ARGUMENTS, values, strict=True)), gpu=False)
+    return _answer(_named(values), gpu=False)
 
 
 @service.logged
@@ -220,30 +140,8 @@ def typed(event: gr.EventData, *values: Any) -> tuple[str, None]:
     A model that is too large for that waits for Run.
     """
     data = event._data if isinstance(event._data, dict) else {}
-    settings = dict(zip(ARGUMENTS, values, strict=True)) | {"edits": None, "sentence": data.get("sentence")}
+    settings = _named(values) | {"edits": None, "sentence": data.get("sentence")}
     return _answer(settings, gpu=False, typing=True), None
-
-
-def _answer(settings: dict[str, Any], gpu: bool, typing: bool = False) -> str:
-    try:
-        if typing and not _model(settings).live:
-            return _value({"message": ""})  # an answer all the same: the explorer waits for one
-        return _value(_painted(_from_page(settings), gpu))
-    except ValueError as error:
-        return _value(_message(error))
-
-
-def _model(settings: dict[str, Any]) -> models.Model:
-    """The model that the page's settings name; ValueError for a name that is none."""
-    return Request("x", settings["model"]).source
-
-
-def _from_page(values: dict[str, Any]) -> Request:
-    """The page's settings as a Request; what the chosen model has no use for is left out."""
-    unused = set(MODEL_OPTIONS) - _model(values).options
-    if values["dropout"]:
-        unused.discard("seed")
-    return Request(**{name: value for name, value in values.items() if name not in unused})
 
 
 @service.logged
@@ -253,23 +151,23 @@ def choose_model(painted: str, *values: Any) -> list[Any]:
     Where it cannot be loaded the choice goes back to the model of `painted`, the query of the run on screen. It is
     called whenever the focus leaves the box: nothing is done for the model that is there.
     """
-    settings = dict(zip(ARGUMENTS, values, strict=True))
+    settings = _named(values)
     there = parse_qs(str(painted)).get("model", [models.DEFAULT])[0]
     if settings["model"] == there:
         return [gr.skip()] * (1 + len(ARGUMENTS))
     settings |= {"layer": None, "head": None, "tokenizer": "auto", "edits": None, "pad_to": 0, "checkpoint": None}
     try:
-        example = _model(settings).example
+        example = answers.model_of(settings).example
         try:
-            request = _from_page(settings)
+            request = answers.from_page(settings)
             compute.tokenize(request)
         except ValueError:
-            request = _from_page(settings | {"sentence": example})
-        return [_value(_painted(request, gpu=False)), *_controls(request)]
+            request = answers.from_page(settings | {"sentence": example})
+        return _all(request)
     except ValueError as error:  # the model cannot be loaded, or there is none of that name
         controls = [gr.skip()] * len(ARGUMENTS)
         controls[ARGUMENTS.index("model")] = there
-        return [_value(_message(error)), *controls]
+        return [answers.value(answers.message(error)), *controls]
 
 
 async def watch_loading(model: str | None) -> AsyncIterator[Any]:
@@ -311,21 +209,12 @@ def ask(event: gr.EventData) -> list[Any]:
     The box is written only where the sentence is part of the wish: somebody may be typing in it.
     """
     try:
-        request = _wish(event._data)
-        controls = _controls(request)
+        everything = _all(answers.from_event(event._data))
         if not event._data.get("other_sentence"):
-            controls[ARGUMENTS.index("sentence")] = gr.skip()
-        return [_value(_painted(request, gpu=False)), *controls]
+            everything[1 + ARGUMENTS.index("sentence")] = gr.skip()
+        return everything
     except ValueError as error:
-        return [_value(_message(error)), *[gr.skip()] * len(ARGUMENTS)]
-
-
-def _wish(data: Any) -> Request:
-    """The request in an event's data; one sentence where there is none."""
-    try:
-        return Request(**data["settings"])
-    except (KeyError, TypeError):
-        raise ValueError(service.UNREADABLE) from None
+        return [answers.value(answers.message(error)), *[gr.skip()] * len(ARGUMENTS)]
 
 
 @service.logged
@@ -336,62 +225,16 @@ def arrive(visit: gr.Request) -> list[Any]:
     if "sentence" not in params:
         return [gr.skip(), *unchanged]
     try:
-        request = Request.from_query(str(visit.query_params))
-        painted = _painted(request, gpu=False, **_opened(params))
-        return [_value(painted), *_controls(request)]
+        return _all(Request.from_query(str(visit.query_params)), **answers.opened(params))
     except ValueError as error:
-        return [_value(_example() | _message(error)), *unchanged]
-
-
-def _example() -> dict[str, Any]:
-    """What is there on arrival: the default model on a sentence that shows it off."""
-    return _painted(Request(models.get(models.DEFAULT).example), gpu=False)
-
-
-def _opened(params: dict[str, str]) -> dict[str, Any]:
-    """`step`, `cell`, and `tensor` where the cell is not of the step's result; what is no such thing is left out."""
-    opened: dict[str, Any] = {}
-    if params.get("step") in lesson.STEP:
-        opened["step"] = params["step"]
-    row, _, column = params.get("cell", "").partition(",")
-    if row.isdecimal() and column.isdecimal() and len(row + column) < 9:
-        opened["cell"] = [int(row), int(column)]
-    if params.get("tensor") in lesson.MATRICES:
-        opened["tensor"] = params["tensor"]
-    return opened
-
-
-def _looked_up(look: Callable[[Request], dict[str, Any]]) -> Callable[[str], dict[str, Any]]:
-    """A function that the explorer calls outside the queue, with a request's query: never a run, empty on nonsense."""
-
-    def call(query: str) -> dict[str, Any]:
-        try:
-            return look(Request.from_query(query))
-        except (ValueError, AttributeError, TypeError):
-            return {}
-
-    call.__name__ = look.__name__
-    return call
-
-
-@_looked_up
-def parameters(request: Request) -> dict[str, Any]:
-    """The weights of a request's head, for taking q, k and v apart."""
-    return pack_parameters(models.get(request.model), request)
-
-
-@_looked_up
-def finished(request: Request) -> dict[str, Any]:
-    """The payload of a large run that was just computed; empty where it is not kept any more."""
-    result = compute.kept(request)
-    return payload(result) if result else {}
+        return [answers.value(answers.example() | answers.message(error)), *unchanged]
 
 
 @service.logged
 def draw_sheet(*values: Any) -> tuple[Any, Any, str]:
     """The sheet of all steps, to look at and to take away."""
     try:
-        result = _computed(_from_page(dict(zip(ARGUMENTS, values, strict=True))), gpu=False)
+        result = answers.computed(answers.from_page(_named(values)), gpu=False)
     except ValueError as error:
         service.refused()
         return gr.skip(), gr.skip(), _escape(str(error))
@@ -403,31 +246,11 @@ def draw_sheet(*values: Any) -> tuple[Any, Any, str]:
 def take_away(format: str, *values: Any) -> tuple[Any, str]:
     """The run on the page as a file to download."""
     try:
-        result = _computed(_from_page(dict(zip(ARGUMENTS, values, strict=True))), gpu=False)
+        name, data = answers.export(answers.from_page(_named(values)), format)
     except ValueError as error:
         service.refused()
         return gr.skip(), _escape(str(error))
-    return gr.Files([_file(exports.file_name(result, format), exports.export(result, format))], visible=True), ""
-
-
-def _controls(request: Request) -> list[Any]:
-    """The settings' components, brought to a request, those that the model lacks hidden."""
-    model = models.get(request.model)
-    values = request.settings() | {"edits": request.settings()["edits"] or None}
-    choices = {
-        "layer": [(str(i), i) for i in range(model.layers)],
-        "head": [(str(i), i) for i in range(model.heads)],
-        "tokenizer": list(model.tokenizers),
-    }
-    updates = []
-    for name in ARGUMENTS:
-        update: dict[str, Any] = {"value": values[name]}
-        if name in choices:
-            update |= {"choices": choices[name], "visible": len(choices[name]) > 1}
-        elif name in MODEL_OPTIONS and name != "checkpoint":
-            update |= {"visible": name in model.options}
-        updates.append(gr.update(**update))
-    return updates
+    return gr.Files([_file(name, data)], visible=True), ""
 
 
 EXPORTS = {"json": "JSON", "npz": "NumPy", "csv": "Tables", "py": "PyTorch program", "html": "Web page"}
@@ -464,8 +287,7 @@ def build() -> gr.Blocks:
     os.environ.setdefault("GRADIO_ANALYTICS_CACHE_FREQUENCY", "1000000")
     os.environ.setdefault("GRADIO_ANALYTICS_MAX_EVENTS", "100")
     start = Request(models.get(models.DEFAULT).example)
-    at_start = dict(zip(ARGUMENTS, _controls(start), strict=True))
-    at_start = {name: {k: v for k, v in update.items() if k != "__type__"} for name, update in at_start.items()}
+    at_start = dict(zip(ARGUMENTS, answers.controls(start), strict=True))
 
     with Page(title=lesson.TITLE, analytics_enabled=False, delete_cache=(FILE_AGE, FILE_AGE)) as page:
         gr.HTML(f"<h1>{lesson.TITLE}</h1>", elem_id="title")
@@ -497,11 +319,11 @@ def build() -> gr.Blocks:
         line = gr.HTML(visible=False, padding=False, elem_id="loading")
         painted = gr.Textbox(visible=False)  # PAINTED fills it
         explorer = gr.HTML(
-            value=_value(_example()),
+            value=answers.value(answers.example()),
             html_template="<div class='ax-mount'></div>",
             js_on_load=LOADER,
             elem_id="explorer",
-            server_functions=[parameters, finished],
+            server_functions=[answers.parameters, answers.finished],
             apply_default_css=False,
         )
         with gr.Accordion("Settings", open=False, elem_id="settings"):
@@ -576,8 +398,8 @@ def build() -> gr.Blocks:
         page.load(arrive, None, everything, **quiet)
         page.load(watch_arriving, None, line, concurrency_limit=None, **quiet)
 
-        gr.api(endpoint(attend, dict), api_name="attend", concurrency_limit=CONCURRENCY)
-        gr.api(endpoint(tokenize, dict), api_name="tokenize", concurrency_limit=CONCURRENCY)
+        gr.api(endpoint(answers.attend, dict), api_name="attend", concurrency_limit=CONCURRENCY)
+        gr.api(endpoint(answers.tokenize, dict), api_name="tokenize", concurrency_limit=CONCURRENCY)
         extra = {
             "step": (str, "all", f"{', '.join(figures.STEPS)}"),
             "format": (str, "png", "png, svg or pdf"),
@@ -585,39 +407,12 @@ def build() -> gr.Blocks:
             "size": (str, "page", "column, page or slide"),
             "dpi": (int, 150, "dots an inch, for png"),
         }
-        gr.api(endpoint(figure, gr.FileData, **extra), api_name="figure", concurrency_limit=2)
+        gr.api(endpoint(answers.figure, gr.FileData, **extra), api_name="figure", concurrency_limit=2)
         forms = "json, npz (numpy), csv (a zip of tables), py (a PyTorch program), html (a page that works offline)"
-        gr.api(endpoint(export, gr.FileData, format=(str, "json", forms)), api_name="export", concurrency_limit=2)
-    _lighten(page)
+        extra = {"format": (str, "json", forms)}
+        gr.api(endpoint(answers.export, gr.FileData, **extra), api_name="export", concurrency_limit=2)
+    service.lighten(page)
     return page.queue(max_size=QUEUE_SIZE, api_open=False)  # nobody gets past the queue
-
-
-class Forgetful(dict):
-    """A component's configuration. Gradio would keep each answer in one that it makes for the session."""
-
-    def __setitem__(self, key: str, value: Any) -> None:
-        if key != "value":
-            super().__setitem__(key, value)
-
-    def __reduce__(self) -> tuple:
-        return dict, (dict(self),)  # the page is served from a copy, an ordinary one with its values
-
-
-def _lighten(page: gr.Blocks) -> None:
-    """Each API call is a session, for which Gradio describes all components anew: most of what a call cost.
-
-    What cannot change is found out once: the signatures of the components' classes, and the endpoints' arguments.
-    """
-    for block in page.blocks.values():
-        make, describe = type(block).__init__, block.get_config
-        make.__signature__ = inspect.signature(make)
-        if block.get_block_name() == "api":
-            describe = partial(dict, describe())
-        block.get_config = partial(_forgetful, describe)
-
-
-def _forgetful(describe: Callable[[], dict]) -> Forgetful:
-    return Forgetful(describe())
 
 
 def look() -> dict[str, Any]:

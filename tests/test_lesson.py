@@ -13,7 +13,7 @@ import strategies
 from hypothesis import example, given
 from hypothesis import settings as hypothesis_settings
 
-from attention import attend, lesson, models
+from attention import attend, glossary, lesson, models
 from attention.notices import headline, notices, number, percent
 
 NUMBER = r"(-?\d+(?:\.\d+)?(?:e-?\d+)?)"
@@ -531,7 +531,7 @@ def test_every_term_that_a_step_uses_is_explained_there(model):
         "token": "token", "embedding": "embedding", "MLP": "MLP", "dropout": "dropout", "output layer": "output layer",
         "output projection": "output projection", "value": "value", "⟨byte ": "byte", "r +": "residual stream r",
     }  # fmt: skip
-    assert set(terms.values()) == set(lesson.GLOSSARY)
+    assert set(terms.values()) == set(glossary.GLOSSARY)
     sentences = [models.get(model).example, "one step" if model == "textbook" else "naïve zebra"]
     for args in ({}, {"mask": "after"}, {"dropout": 0.5}, {"layer": 0}, {"pad_to": 20}):
         for sentence in sentences:

@@ -10,8 +10,9 @@ import pytest
 import yaml
 
 from attention import Request, compute, models
+from attention.answers import MAX_API_TOKENS
 from attention.explorer import ASSETS
-from attention.page import CONCURRENCY, MAX_API_TOKENS, QUEUE_SIZE
+from attention.page import CONCURRENCY, QUEUE_SIZE
 from attention.request import MAX_CHARACTERS, MAX_EDITS, MAX_SEED, MAX_SIZE
 
 ROOT = Path(__file__).parent.parent

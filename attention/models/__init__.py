@@ -142,7 +142,7 @@ class Model:
     def tokens(self, request: Request) -> list[Token]:
         """The tokens with the request's padding; ValueError where they are more than the context holds."""
         tokens = self.tokenize(request)
-        for what, count in (("the sentence has {} tokens", len(tokens)), ("pad_to is {}", request.pad_to)):
+        for what, count in (("The sentence has {} tokens", len(tokens)), ("pad_to is {}", request.pad_to)):
             if count > self.context_length:
                 raise ValueError(
                     f"{what.format(f'{count:,}')}, but the context of {self.name!r} is {self.context_length:,} tokens."

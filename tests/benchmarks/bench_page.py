@@ -22,7 +22,7 @@ sys.path.insert(0, str(TESTS / "browser"))  # its conftest, not the one above it
 from conftest import BOX, FLAGS, find_chromium
 from servers import serving
 
-from attention import Request, page
+from attention import Request, answers
 
 BARE = """
 import time, gradio as gr
@@ -95,7 +95,7 @@ def opened(browser, url: str, **query: str):
 
 def entering(browser, app: str, bare: str, runs: int) -> Iterator[Row]:
     for tokens, (times, beyond) in LIMITS.items():
-        length = len(page._value(page._painted(Request(**settings(tokens)), gpu=False)))
+        length = len(answers.value(answers.painted(Request(**settings(tokens)), gpu=False)))
         with (
             opened(browser, app, **settings(tokens)) as ours,
             opened(browser, bare) as trivial,

@@ -1,6 +1,6 @@
 """The words on the page that explain words."""
 
-from attention import attend, lesson
+from attention import attend, glossary, lesson
 
 
 def test_the_words_of_a_step_are_explained_by_keyboard_and_stay_unfolded(explorer):
@@ -15,7 +15,7 @@ def test_the_words_of_a_step_are_explained_by_keyboard_and_stay_unfolded(explore
     for name in ("x", "context", "next"):
         explorer.step(name)
         assert page.locator("dt").all_inner_texts() == steps[name]["terms"]
-        assert page.locator("dd").all_inner_texts() == [lesson.GLOSSARY[term][1] for term in steps[name]["terms"]]
+        assert page.locator("dd").all_inner_texts() == [glossary.GLOSSARY[term][1] for term in steps[name]["terms"]]
     explorer.step("scores")
     assert not steps["scores"]["terms"] and not page.locator("dl").count()
 
