@@ -69,7 +69,7 @@ class Explorer:
     """One page of the app. What went wrong in it is kept in `trouble`."""
 
     def __init__(self, browser, url: str, **options) -> None:
-        self.url, self.trouble, self.outside = url, [], []
+        self.url, self.trouble, self.outside, self.waiting = url, [], [], set()
         self.context = browser.new_context(**({"viewport": {"width": 1280, "height": 900}} | options))
         self.context.set_default_timeout(SECONDS)
         self.context.route(lambda address: urlsplit(address).hostname != "127.0.0.1", self._outside)
@@ -77,6 +77,9 @@ class Explorer:
         self.page.on("console", lambda said: said.type == "error" and self.trouble.append(said.text))
         self.page.on("pageerror", lambda error: self.trouble.append(str(error)))
         self.page.on("dialog", self._dialog)
+        self.page.on("request", lambda sent: "/queue/" in sent.url and self.waiting.add(sent))
+        for end in ("requestfinished", "requestfailed"):
+            self.page.on(end, lambda sent: self.waiting.discard(sent))
 
     def _outside(self, route) -> None:
         self.outside.append(route.request.url)
@@ -91,12 +94,23 @@ class Explorer:
     def open(self, query: str = "", **parameters) -> Explorer:
         """Open the page, or a link, and wait until what was asked for is painted."""
         query = query or urlencode(parameters)
+        self.quiet()
         self.page.goto(f"{self.url}/?{query}" if query else self.url + "/")
         self.wait(0)
         if sentence := parse_qs(query).get("sentence"):
             self.wait_for_request(sentence=sentence[0])
-        self.settled(300)
+        self.quiet()
         return self
+
+    def quiet(self, milliseconds: int = 80) -> None:
+        """Wait until no answer is on its way, and none was for a while; who leaves earlier is told of an error."""
+        calm = 0
+        for _ in range(SECONDS // 20):
+            calm = 0 if self.waiting else calm + 20
+            if calm > milliseconds:
+                return
+            self.page.wait_for_timeout(20)
+        raise AssertionError(f"still on their way: {[sent.url for sent in self.waiting]}")
 
     @property
     def painted(self) -> int:

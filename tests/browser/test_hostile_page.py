@@ -140,7 +140,7 @@ def test_links_with_everything_hostile_open_the_page_and_come_back_the_same(host
                "a\ud83d\x00\x1b" + " ".join(by_kind()["joined"])]  # fmt: skip
     for sentence in several:
         cleaned, _ = text.clean(sentence)
-        hostile.explorer.settled(300)  # who leaves while an answer is on its way has it reported as an error
+        hostile.explorer.quiet()
         page.goto("about:blank")
         query = urlencode({"sentence": sentence, "model": "untrained", "x": CANARIES[0]}, errors="surrogatepass")
         address = f"{hostile.explorer.url}/?{query}"
@@ -151,7 +151,7 @@ def test_links_with_everything_hostile_open_the_page_and_come_back_the_same(host
         cleaned = hostile.explorer.request["sentence"]
         hostile.check(cleaned, ["context", "weights"])
         hostile.check_address(cleaned)
-        hostile.explorer.settled(300)
+        hostile.explorer.quiet()
         page.reload()  # the address is the explorer's own now
         hostile.explorer.wait_for_request(sentence=cleaned)
         hostile.check(cleaned, ["weights"])
@@ -162,7 +162,7 @@ def test_a_canary_in_any_parameter_of_a_link_does_nothing(hostile):
     harmless = {"sentence": "some words", "model": "untrained", "step": "weights"}
     hidden = dict.fromkeys(["step", "cell", "tensor", "__theme", "x"], CANARIES[0])
     for more in (hidden, *({name: CANARIES[0]} for name in ("model", "tokenizer", "mask", "edits"))):
-        hostile.explorer.settled(300)
+        hostile.explorer.quiet()
         page.goto(f"{hostile.explorer.url}/?{urlencode(harmless | more)}")
         hostile.explorer.wait(0)
         seen = page.evaluate(LOOK, ["weights"])

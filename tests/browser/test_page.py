@@ -150,6 +150,7 @@ def test_a_link_opens_exactly_there_and_writes_nothing_before_the_visitor_acts(e
     explorer.press("scores", "ArrowRight")
     assert explorer.cell == (1, 1)
     assert explorer.address["utm_source"] == "class" and explorer.address["step"] == "scores"
+    explorer.quiet()
     explorer.page.reload()
     explorer.wait(0)
     explorer.wait_for_request(model="textbook")
@@ -401,8 +402,10 @@ def test_hostile_links_are_shown_literally_and_nothing_runs(explorer):
         typed = cleaned.isprintable()
         if all(map(text.is_invisible, case["text"])) or "\ud83d" in case["text"] or typed and "<" not in cleaned:
             continue  # what no link can hold, and what was typed above
+        explorer.quiet()
         explorer.page.goto("about:blank")
         query = urlencode({"sentence": case["text"], "model": "untrained", "step": "context", "cell": "0,0"})
+        explorer.quiet()
         explorer.page.goto(f"{explorer.url}/?{query}")
         explorer.wait_for_request(sentence=cleaned)
         explorer.settled(200)
@@ -503,7 +506,9 @@ def test_a_link_to_an_operands_cell_opens_that_cell(explorer):
     explorer.open(**TEXTBOOK, step="scores")
     explorer.press("q", "ArrowDown", "ArrowRight")
     before, address = explorer.arithmetic, explorer.page.url
+    explorer.quiet()
     explorer.page.goto("about:blank")
+    explorer.quiet()
     explorer.page.goto(address)
     explorer.wait_for_request(model="textbook")
     explorer.settled()
@@ -522,6 +527,7 @@ def test_a_link_to_an_operands_cell_opens_that_cell(explorer):
     ],
 )
 def test_a_broken_link_says_so_and_leaves_the_example(explorer, query):
+    explorer.quiet()
     explorer.page.goto(f"{explorer.url}/?{query}")
     explorer.page.locator("[role=alert]:visible").first.wait_for()
     assert explorer.request["sentence"] == models.get(models.DEFAULT).example
