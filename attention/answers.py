@@ -26,10 +26,10 @@ ARGUMENTS = [f.name for f in fields(Request) if f.init]
 TYPES = get_type_hints(Request) | {"model": str, "edits": list | None}  # as the doors take them
 
 
-def computed(request: Request, gpu: bool) -> compute.Result:
-    """The request's result, and what the log says about it."""
+def computed(request: Request, gpu: bool, tokens: tuple | None = None) -> compute.Result:
+    """The request's result, and what the log says about it; the arguments of compute.run."""
     service.note(model=request.source.name)
-    result = compute.run(request, gpu)
+    result = compute.run(request, gpu, tokens)
     service.note(tokens=len(result.tokens), device=result.device)
     return result
 
@@ -66,7 +66,7 @@ def attend(request: Request) -> dict:
             f"The sentence has {len(tokens):,} tokens, but /attend answers for at most {MAX_API_TOKENS}; "
             "/export gives the same numbers as a file."
         )
-    return exports.as_dict(computed(request, gpu=True))
+    return exports.as_dict(computed(request, True, tokens))
 
 
 def tokenize(request: Request) -> dict:

@@ -193,14 +193,15 @@ _cache = Cache(CACHE_BYTES)  # Result
 _readings = Cache(READING_BYTES)  # Reading
 
 
-def run(request: Request, gpu: bool = True) -> Result:
+def run(request: Request, gpu: bool = True, tokens: tuple[text.Token, ...] | None = None) -> Result:
     """The request's result: through the GPU function (`gpu`), or on the CPU alone, or from the kept ones.
 
-    Where the platform refuses a GPU the CPU answers and the notes say so. ValueError as `tokenize` raises it.
+    Where the platform refuses a GPU the CPU answers and the notes say so. ValueError as `tokenize` raises it; `tokens`:
+    what it gave, where it was asked already.
     """
     found = _cache.get((request, True)) if gpu else kept(request)
     if found is None:
-        tokens = tokenize(request)
+        tokens = tokens or tokenize(request)
         notes: tuple[str, ...] = ()
         try:
             found = _from_gpu(request, tokens) if gpu else _from_cpu(request, tokens)
@@ -209,7 +210,7 @@ def run(request: Request, gpu: bool = True) -> Result:
             if refusal is None:
                 raise
             notes = (f"No GPU was to be had ({refusal}), so the CPU computed this; the numbers agree to rounding.",)
-            found = run(request, gpu=False)
+            found = run(request, False, tokens)
         if notes:
             return replace(found, notes=request.notes + notes)
         if isinstance(request.model, str):  # a head of one's own is nobody else's

@@ -13,10 +13,12 @@ import time
 from collections.abc import AsyncIterator, Callable
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from urllib.parse import parse_qs
 
 import gradio as gr
+from gradio import state_holder
 from gradio.route_utils import FnIndexInferError
 
 from . import answers, compute, figures, lesson, models, notices, service
@@ -29,6 +31,7 @@ QUEUE_SIZE = 200
 CONCURRENCY = 8  # how many requests may wait for a GPU or compute at once; the platform does the scheduling
 MEMORY = {"state_session_capacity": 1000}  # Gradio keeps 0.17 MB for each session, and every API call is one
 FILE_AGE = 3600  # seconds that an exported file is kept
+NO_FILES = ("attend", "tokenize")  # endpoints that answer with plain data
 LOADING_TICK = 0.5  # seconds between two looks at a model on its way
 LOADING_STARTS = 4  # looks at nothing happening, after which nothing will
 
@@ -269,8 +272,25 @@ LOADER = (
 PAINTED = "(_, ...settings) => [document.querySelector('#explorer')?.dataset.request ?? '', ...settings]"
 
 
+class Session(state_holder.SessionState):
+    """What Gradio knows of a session, and every API call is one, without a copy of each component and of each answer.
+
+    It would describe all components anew, half of what a small request costs, for links to a page as it stands; this
+    page has links of its own. What is needed after all is described then.
+    """
+
+    def __init__(self, blocks: gr.Blocks) -> None:
+        super().__init__(SimpleNamespace(default_config=blocks.default_config, blocks=()))
+
+    def _update_value_in_config(self, key: int, value: Any) -> None:
+        pass
+
+
 class Page(gr.Blocks):
-    """A page that refuses what it cannot read with one sentence, where Gradio would log a traceback."""
+    """A page that refuses what it cannot read with one sentence, where Gradio would log a traceback.
+
+    What `/attend` and `/tokenize` answer goes out as it is.
+    """
 
     async def preprocess_data(self, block_fn, *args, **kwargs):
         try:
@@ -280,9 +300,15 @@ class Page(gr.Blocks):
                 service.refused()
             raise gr.Error(service.UNREADABLE, print_exception=False) from None
 
+    async def postprocess_data(self, block_fn, predictions, state):
+        if block_fn.api_name in NO_FILES:  # Gradio would look for files in every number
+            return [predictions]
+        return await super().postprocess_data(block_fn, predictions, state)
+
 
 def build() -> gr.Blocks:
     """The page with its endpoints; `app.py` serves it."""
+    state_holder.SessionState = Session
     # Gradio sums up all past events after each one, for a page that is off here: it would get slower as it serves.
     os.environ.setdefault("GRADIO_ANALYTICS_CACHE_FREQUENCY", "1000000")
     os.environ.setdefault("GRADIO_ANALYTICS_MAX_EVENTS", "100")
@@ -411,7 +437,6 @@ def build() -> gr.Blocks:
         forms = "json, npz (numpy), csv (a zip of tables), py (a PyTorch program), html (a page that works offline)"
         extra = {"format": (str, "json", forms)}
         gr.api(endpoint(answers.export, gr.FileData, **extra), api_name="export", concurrency_limit=2)
-    service.lighten(page)
     return page.queue(max_size=QUEUE_SIZE, api_open=False)  # nobody gets past the queue
 
 

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import inspect
 import json
 import logging
 import re
 import time
 import tomllib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import partial, wraps
+from functools import wraps
 from pathlib import Path
 from typing import Any
 
@@ -161,34 +160,3 @@ def app_settings(malformed: tuple[type[Exception], ...] = ()) -> dict[str, Any]:
         "exception_handlers": {503: _busy, KeyError: _unknown, RequestValidationError: _misshaped}
         | dict.fromkeys(MALFORMED + malformed, _malformed),
     }
-
-
-# --- what Gradio would do for every session --------------------------------------------------------------------------
-
-
-class Forgetful(dict):
-    """A component's configuration. Gradio would keep each answer in one that it makes for the session."""
-
-    def __setitem__(self, key: str, value: Any) -> None:
-        if key != "value":
-            super().__setitem__(key, value)
-
-    def __reduce__(self) -> tuple:
-        return dict, (dict(self),)  # the page is served from a copy, an ordinary one with its values
-
-
-def lighten(page: Any) -> None:
-    """Each API call is a session, for which Gradio describes all components of its `page` anew: most of what it cost.
-
-    What cannot change is found out once: the signatures of the components' classes, and the endpoints' arguments.
-    """
-    for block in page.blocks.values():
-        make, describe = type(block).__init__, block.get_config
-        make.__signature__ = inspect.signature(make)
-        if block.get_block_name() == "api":
-            describe = partial(dict, describe())
-        block.get_config = partial(_forgetful, describe)
-
-
-def _forgetful(describe: Callable[[], dict]) -> Forgetful:
-    return Forgetful(describe())

@@ -21,10 +21,10 @@ import time
 from attention import compute, page, startup
 page.QUEUE_SIZE = page.CONCURRENCY = 1
 answer = compute.run
-def slow(request, gpu=True):
+def slow(request, *rest):
     if request.sentence.startswith("slow"):
         time.sleep(2)
-    return answer(request, gpu)
+    return answer(request, *rest)
 compute.run = slow
 startup.launch(page.build(), **page.look())
 """
