@@ -29,20 +29,24 @@ def best_key(result: Result, row: int) -> int:
     return int(result["weights"][row].argmax())
 
 
+ROUNDING = 1e-5  # a share that is above 1 by no more than that is 1
+
+
 def percent(share: float) -> str:
-    """A share for a sentence; never rounded to 0 % or 100 % where it is neither."""
+    """A share for a sentence; never rounded to 0 % or 100 % where it is neither. What is no share is just a number."""
+    if not 0 <= share <= 1 + ROUNDING:
+        return number(share)
     if 0.995 <= share < 1:
         return "over 99 %"
     if 0 < share <= 0.005:
         return "under 1 %"
-    return "just below 0 %" if -0.005 <= share < 0 else f"{share:.0%}".replace("%", " %")
+    return f"{share:.0%}".replace("%", " %")
 
 
 def number(value: float) -> str:
     """A number for a sentence: two decimals, four where it is small, and never 0 where it is not."""
-    if value == 0 or abs(value) >= 0.1:
-        return f"{value:.2f}"
-    return f"{value:.4f}" if abs(value) >= 0.0001 else f"{value:.1e}"
+    digits = ".2f" if value == 0 or abs(value) >= 0.1 else ".4f" if abs(value) >= 0.0001 else ".1e"
+    return f"{value:{digits}}".replace("-", "−")
 
 
 def loading(done: int, total: int) -> str:
@@ -61,7 +65,7 @@ def headline(result: Result) -> str:
     weights, key = result["weights"][row], best_key(result, row)
     start = names[row]
     if result.request.head_off:
-        return f"Attention is off: what {names[row]} looks at does not reach the guess."
+        return _left_out(result)
     if result.request.edits:
         count = len(result.request.edits)
         return (
@@ -89,6 +93,18 @@ def headline(result: Result) -> str:
     if seen == 1:
         return f"{start} gives {percent(share)} to {target}, and nothing to any other token."
     return f"{start} spreads its attention over {seen} tokens; the largest share, {percent(share)}, goes to {target}."
+
+
+def _left_out(result: Result) -> str:
+    """The headline where the head is left out, and which one that is where there are several."""
+    request, model, name = result.request, result.model, result.names[last_real(result)]
+    if model.heads > 1:
+        return (
+            f"Head {request.head} of layer {request.layer} is off: what {name} looks at there does not reach the guess."
+        )
+    if request.layer < model.layers - 1:
+        return f"Attention is off in the first layer: what {name} looks at there does not reach the second one."
+    return f"Attention is off: what {name} looks at does not reach the guess."
 
 
 def _unit(result: Result) -> str:
@@ -199,15 +215,34 @@ def _weights(result: Result) -> str:
 
 
 def _written_before(result: Result, key: int) -> str:
-    """What the first layer wrote at the key that the second one looks at, if it was one thing above all."""
-    if "earlier_weights" not in result.sources:
+    """How much of the score with `key` comes from what the first layer wrote there, where that decides."""
+    if "earlier" not in result.sources or result.request.edits:
         return ""
     earlier = result.sources["earlier_weights"][key].numpy()
-    at = int(earlier.argmax())
+    at, row = int(earlier.argmax()), last_real(result)
     if at == key or earlier[at] < 0.5:
         return ""
+    seen = result.trace.visible[row].numpy()
+    part, scaled = scaled_part(result, row, "earlier"), result["scaled"][row]
+    if not part[key] - part[seen].mean() > (scaled[key] - scaled[seen].mean()) / 2 > 0:  # it sets the key apart
+        return ""
     names = result.names
-    return f" In the first layer {names[key]} gave {percent(float(earlier[at]))} to {names[at]}: that is in its key."
+    return (
+        f" Of the scaled score {number(scaled[key])}, {number(part[key])} comes from what the first layer wrote at "
+        f"{names[key]}; there {names[key]} gave {percent(float(earlier[at]))} to {names[at]}."
+    )
+
+
+def scaled_part(result: Result, row: int, source: str) -> np.ndarray:
+    """(T,) the part of a row's scaled scores that one summand of r brings: q · W_key (gain · (c − mean c) / std r).
+
+    Layer norm of a sum, its divisor given, is the sum of its parts, and a constant from the biases.
+    """
+    norm, head = result.model.norm(result.request), result.model.head(result.request)
+    r, c = (result.sources[name].numpy().astype(float) for name in ("r", source))  # (T, C)
+    normed = (c - c.mean(1, keepdims=True)) / np.sqrt(r.var(1, keepdims=True) + norm.eps) * norm.weight.numpy()
+    scores = normed @ head.W_key.weight.numpy().T @ result["q"][row]  # (T,)
+    return scores / math.sqrt(result["q"].shape[1]) if result.request.scale else scores
 
 
 def _context(result: Result) -> str:

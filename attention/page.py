@@ -29,7 +29,9 @@ from .request import MAX_SEED, MAX_SIZE, Request
 
 QUEUE_SIZE = 200
 CONCURRENCY = 8  # how many requests may wait for a GPU or compute at once; the platform does the scheduling
-MEMORY = {"state_session_capacity": 1000}  # Gradio keeps 0.17 MB for each session, and every API call is one
+MEMORY = {
+    "state_session_capacity": 1000
+}  # every API call is a session; Gradio would keep 10,000 with what they changed
 FILE_AGE = 3600  # seconds that an exported file is kept
 NO_FILES = ("attend", "tokenize")  # endpoints that answer with plain data
 LOADING_TICK = 0.5  # seconds between two looks at a model on its way

@@ -16,8 +16,8 @@ from hypothesis import settings as hypothesis_settings
 from attention import attend, glossary, lesson, models
 from attention.notices import headline, notices, number, percent
 
-NUMBER = r"(-?\d+(?:\.\d+)?(?:e-?\d+)?)"
-SHARE = r"(-?\d+ %|under 1 %|over 99 %|just below 0 %)"
+NUMBER = r"(−?\d+(?:\.\d+)?(?:e−?\d+)?)"
+SHARE = r"(\d+ %|under 1 %|over 99 %|−?\d+\.\d+(?:e−\d+)?)"
 
 
 def facts(result):
@@ -51,6 +51,7 @@ def says(f, sentence, pattern):
 
 def is_number(printed, value):
     """The printed number is the value, to its last printed digit, and is 0 only where the value is."""
+    printed = printed.replace("−", "-")
     if float(printed) == 0:
         return value == 0
     digits = printed.split("e")[0].partition(".")[2]
@@ -63,8 +64,8 @@ def is_share(printed, value):
         return 0 < value < 0.01
     if printed == "over 99 %":
         return 0.99 < value < 1
-    if printed == "just below 0 %":
-        return -0.01 < value < 0
+    if not printed.endswith("%"):
+        return not 0 <= value <= 1 and is_number(printed, value)
     shown = int(printed.removesuffix(" %"))
     return abs(shown - 100 * value) <= 0.5000001 + 1e-5 * abs(shown) and (shown != 0 or value == 0)
 
@@ -109,7 +110,13 @@ def check_headline(f, sentence):
         sentence,
         {
             "Attention is off: what NAME looks at does not reach the guess.": lambda a: (
-                a == n[f.row] and request.head_off
+                a == n[f.row] and request.head_off and own.heads == 1 and request.layer == own.layers - 1
+            ),
+            "Attention is off in the first layer: what NAME looks at there does not reach the second one.": lambda a: (
+                a == n[f.row] and request.head_off and own.layers == 2 and request.layer == 0
+            ),
+            "Head # of layer # is off: what NAME looks at there does not reach the guess.": lambda head, layer, a: (
+                a == n[f.row] and request.head_off and (int(head), int(layer)) == (request.head, request.layer)
             ),
             "You changed a number; what follows was worked out from there.": lambda: len(request.edits) == 1,
             "You changed # numbers; what follows was worked out from there.": lambda count: (
@@ -285,6 +292,21 @@ def check_masked(f, sentence):
 UNTOUCHED = {"layer": 0, "head": None, "edits": None, "mask": "causal", "scale": True, "dropout": 0.0, "seed": 0}
 
 
+def parts_of_scaled(f, key):
+    """What each summand of r brings to the last row's scaled score with a key, and the biases, by numpy."""
+    model, request = f.result.model, f.result.request
+    norm, layer = model.norm(request), model.head(request).W_key
+    r = f.result.sources["r"][key].double().numpy()
+    query = f.q[f.row] / (np.sqrt(f.q.shape[1]) if request.scale else 1)
+    W = layer.weight.double().numpy()
+    centred = {name: f.result.sources[name][key].double().numpy() for name in ("embedding", "position", "earlier")}
+    gain = norm.weight.double().numpy() / np.sqrt(r.var() + norm.eps)
+    parts = {name: query @ (W @ (gain * (c - c.mean()))) for name, c in centred.items()}
+    return parts | {
+        "biases": query @ (W @ norm.bias.double().numpy() + (0 if layer.bias is None else layer.bias.double().numpy()))
+    }
+
+
 def check_weights(f, sentence):
     w, n = f.weights[f.row], f.names
 
@@ -303,14 +325,16 @@ def check_weights(f, sentence):
             and abs(float(total) - f.weights[f.first].sum()) <= 0.00501 and abs(float(leaked) - ahead) <= 0.00501
         )  # fmt: skip
 
-    sentence, deeper, tail = sentence.partition(" In the first layer ")
-    if deeper:  # what layer 0 did at the key, computed by layer 0 itself
-        earlier = attend(**f.result.request.settings() | UNTOUCHED)["weights"]
-        a, share, b = says(
-            f, deeper.strip() + " " + tail, "In the first layer NAME gave % to NAME: that is in its key."
-        )
-        at = earlier[n.index(a)]
-        assert n.index(a) == w.argmax() and at[n.index(b)] == at.max() >= 0.5 and is_share(share, at.max()), tail
+    sentence, deeper, tail = sentence.partition(" Of the scaled score ")
+    if deeper:
+        form = "Of the scaled score #, # comes from what the first layer wrote at NAME; there NAME gave % to NAME."
+        total, part, at, a, share, b = says(f, deeper.strip() + " " + tail, form)
+        key = n.index(a)
+        assert at == a and key == w.argmax() and is_number(total, f.scaled[f.row, key]), tail
+        parts = parts_of_scaled(f, key)
+        assert is_number(part, parts["earlier"]) and abs(sum(parts.values()) - f.scaled[f.row, key]) < 1e-3, parts
+        earlier = attend(**f.result.request.settings() | UNTOUCHED)["weights"][key]  # layer 0 itself
+        assert earlier[n.index(b)] == earlier.max() >= 0.5 and is_share(share, earlier.max()), tail
     one_of(
         f,
         sentence,
@@ -387,6 +411,11 @@ TABLE = [
     dict(sentence="My owl reads. My owl", model="trained"),
     dict(sentence="My owl reads. My owl", model="trained", layer=0),
     dict(sentence="The cat. The", model="trained"),
+    dict(sentence="The cat sat. The cat", model="trained"),
+    dict(sentence="The cat sat. The cat", model="trained", scale=False),
+    dict(sentence="The cat sat. The cat", model="trained", layer=0, head_off=True),
+    dict(sentence="The cat sat. The cat", model="trained", head_off=True),
+    dict(sentence="the cat", edits=[["weights", 1, 0, 7.0], ["weights", 1, 1, -0.11]]),
     dict(sentence="I love pizza 🤗", model="trained", pad_to=20, pad_side="left"),
     dict(sentence="a a a a a a"),
     dict(sentence="a a a", positions=False),

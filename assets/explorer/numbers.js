@@ -38,11 +38,12 @@ export function operand(printed, first = false) {
   return printed.value < 0 && !first ? `(${printed.text})` : printed.text;
 }
 
-/** A share for people: 96 %, never 0 % or 100 % where it is neither. */
+/** A share for people: 96 %, never 0 % or 100 % where it is neither; a plain number where it is no share. */
 export function percent(share) {
+  if (share < 0 || share > 1.00001) return print(share, 2).text;
   if (share >= 0.995 && share < 1) return "> 99 %";
   if (share > 0 && share < 0.005) return "< 1 %";
-  return `${minus(String(Math.round(share * 100)))} %`;
+  return `${Math.round(share * 100)} %`;
 }
 
 /** The smallest count of decimals, from `least` to `most`, at which the widest number still has `room` characters; null if none. */
