@@ -103,6 +103,24 @@ def from_page(settings: dict[str, Any]) -> Request:
     return Request(**{name: value for name, value in settings.items() if name not in unused})
 
 
+def readable(settings: dict[str, Any]) -> tuple[Request, str]:
+    """The page's settings as a request, with the model's example where it cannot read the sentence, and a word on that.
+
+    An example of ours is exchanged without a word: nobody wrote it.
+    """
+    sentence, example = settings["sentence"], model_of(settings).example
+    try:
+        request = from_page(settings)
+        compute.tokenize(request)
+        return request, ""
+    except ValueError as error:
+        request = from_page(settings | {"sentence": example})
+        if any(sentence in models.get(name).examples for name in models.NAMES):
+            return request, ""
+        service.refused()
+        return request, f"{error} Its own example stands here instead of: {sentence}"
+
+
 def from_event(data: Any) -> Request:
     """The request in an event of the explorer's; one sentence where there is none."""
     try:
@@ -159,8 +177,9 @@ def controls(request: Request) -> list[dict[str, Any]]:
     """What the settings' components become, brought to a request; those that the model lacks are hidden."""
     model = models.get(request.model)
     values = request.settings() | {"edits": request.settings()["edits"] or None}
+    layers = lesson.LAYERS if model.layers == len(lesson.LAYERS) else [""] * model.layers
     choices = {
-        "layer": [(str(i), i) for i in range(model.layers)],
+        "layer": [(f"{i}: {name}" if name else str(i), i) for i, name in enumerate(layers)],
         "head": [(str(i), i) for i in range(model.heads)],
         "tokenizer": list(model.tokenizers),
     }

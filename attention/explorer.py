@@ -94,7 +94,8 @@ def _bits(mask: np.ndarray) -> str:
 
 def _model(result: Result) -> dict[str, Any]:
     model, request = result.model, result.request
-    layer = f", layer {request.layer}" if model.layers > 1 else ""  # counted from 0, as in the API
+    numbered = f", layer {request.layer}" if model.layers > 1 else ""  # counted from 0, as in the API
+    layer = f", {lesson.LAYERS[request.layer]} layer" if model.layers == len(lesson.LAYERS) else numbered
     head = f", head {request.head}" if model.heads > 1 else ""
     return {
         "name": model.name,

@@ -30,6 +30,7 @@ TITLE = "Causal attention, step by step"
 MOST_PIECES = 6  # of a split word that are listed
 QUERY_AXIS = "query: who looks"
 KEY_AXIS = "key: who is looked at"
+LAYERS = ("first", "second")  # what the layers of a model with two are called; those of a larger one have numbers
 ORDER_NOTE = (
     "Some texts mask first and scale after. The weights are the same either way; the numbers left here would be larger "
     "by the factor √d."
@@ -285,7 +286,7 @@ def _split(result: Result) -> str:
     labels = [t.label.removeprefix("␣") for t in pieces]
     if len(labels) > MOST_PIECES:
         labels[MOST_PIECES - 1 :] = [f"{len(labels) - MOST_PIECES + 1} more"]
-    return f"{rule}: here {text.shorten(text.label(word), 30)} into {', '.join(labels[:-1])} and {labels[-1]}."
+    return f"{rule}: for example, {text.shorten(text.label(word), 30)} into {', '.join(labels[:-1])} and {labels[-1]}."
 
 
 QUIZ = {

@@ -21,7 +21,7 @@ import gradio as gr
 from gradio import state_holder
 from gradio.route_utils import FnIndexInferError
 
-from . import answers, compute, figures, lesson, models, notices, service
+from . import answers, figures, lesson, models, notices, service
 from .answers import ARGUMENTS
 from .explorer import ASSETS
 from .module import MASK_MODES
@@ -117,9 +117,10 @@ def _named(values: tuple) -> dict[str, Any]:
     return dict(zip(ARGUMENTS, values, strict=True))
 
 
-def _all(request: Request, **opened: Any) -> list[Any]:
-    """Explorer and settings brought to a request, computed on the CPU."""
-    return [answers.value(answers.painted(request, gpu=False, **opened)), *_controls(request)]
+def _all(request: Request, said: str = "", **opened: Any) -> list[Any]:
+    """Explorer and settings brought to a request, computed on the CPU, with something to say."""
+    painted = answers.painted(request, gpu=False, **opened)
+    return [answers.value(painted | {"message": said}), *_controls(request)]
 
 
 def _controls(request: Request) -> list[Any]:
@@ -162,13 +163,7 @@ def choose_model(painted: str, *values: Any) -> list[Any]:
         return [gr.skip()] * (1 + len(ARGUMENTS))
     settings |= {"layer": None, "head": None, "tokenizer": "auto", "edits": None, "pad_to": 0, "checkpoint": None}
     try:
-        example = answers.model_of(settings).example
-        try:
-            request = answers.from_page(settings)
-            compute.tokenize(request)
-        except ValueError:
-            request = answers.from_page(settings | {"sentence": example})
-        return _all(request)
+        return _all(*answers.readable(settings))
     except ValueError as error:  # the model cannot be loaded, or there is none of that name
         controls = [gr.skip()] * len(ARGUMENTS)
         controls[ARGUMENTS.index("model")] = there
@@ -392,8 +387,8 @@ def build() -> gr.Blocks:
                 draw = gr.Button("Draw all steps", elem_id="draw-sheet", **small)
                 takers = {f: gr.Button(title, elem_id=f"take-{f}", **small) for f, title in EXPORTS.items()}
             trouble = gr.Markdown(visible=True, container=False)
+            files = gr.Files(visible=False, label="Ready to download", elem_id="sheet-files")
             sheet = gr.Image(visible=False, label="All steps", type="filepath", elem_id="sheet", buttons=["fullscreen"])
-            files = gr.Files(visible=False, label="Download", elem_id="sheet-files")
 
         settings = [box[name] for name in ARGUMENTS]
         everything = [explorer, *settings]

@@ -542,7 +542,7 @@ def test_the_first_step_says_what_the_vocabulary_splits():
         assert ("nothing is split" in words) == (not split) == (not in_pieces(facts(result)))
         if not split:
             continue
-        word, first, last = re.search(r": here (.+) into (.+) and (.+)\.$", words).groups()
+        word, first, last = re.search(r": for example, (.+) into (.+) and (.+)\.$", words).groups()
         labels = "|".join(t.label.removeprefix("␣") for t in result.tokens if t.real)
         assert "|".join(first.split(", ")) in labels and (last in labels or last.endswith("more"))
         if "/" not in labels and "more" not in last:

@@ -40,9 +40,17 @@ export function chips(host, run, onChoose) {
       box.style.setProperty("--share", Math.min(1, Math.max(0, weights[i])).toFixed(3));
     });
     shares.forEach((share, i) => (share.textContent = weights[i] ? percent(weights[i]) : ""));
+    intoView(row, boxes[query]);
     drawArcs(arcs, row, boxes, weights, query);
   }
   return { light };
+}
+
+/** Scrolls the sentence so that a token of it can be seen; the page stays where it is. */
+function intoView(row, box) {
+  const [top, bottom] = [box.offsetTop, box.offsetTop + box.offsetHeight];
+  if (top < row.scrollTop) row.scrollTop = top;
+  else if (bottom > row.scrollTop + row.clientHeight) row.scrollTop = bottom - row.clientHeight;
 }
 
 function drawArcs(arcs, row, boxes, weights, query) {

@@ -9,10 +9,10 @@ export class Comparison {
     Object.assign(this, { onChange, kept: null, mode: "B", run: null, gap: null });
   }
 
-  /** Another run came: it is B from now on. */
+  /** Another run came: it is B from now on, and what is looked at, or its difference from A. */
   follow(run) {
     this.run = run;
-    this.set(this.kept && comparable(this.kept, run) ? this.mode : "B");
+    this.set(this.kept && this.mode === "D" && comparable(this.kept, run) ? "D" : "B");
   }
 
   set(mode) {

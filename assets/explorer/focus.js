@@ -12,6 +12,12 @@ export function cellOf(selection, declared, shape) {
   };
 }
 
+/** The selection in a run that may have fewer tokens. */
+export function withIn(selection, { tokens }) {
+  const [query, key] = [selection.query, selection.key].map((at) => Math.min(at, tokens.length - 1));
+  return { ...selection, query, key };
+}
+
 /** The selection after a cell of a matrix was chosen. */
 export function selectCell(selection, declared, row, column) {
   return { ...selection, [FIELD[declared.rows]]: row, [FIELD[declared.columns]]: column };

@@ -7,6 +7,7 @@ const SUMS = 40;
 const LEGIBLE = 13; // rows of text need so much
 const SIGN = 30; // what a + or = takes before a matrix
 const BLEND = 420; // v above its context: how tall the two may be
+const EDGE = 24; // right of all matrices
 
 /** Width of the row labels: long enough for the longest, within bounds. `measure` gives a text's width. */
 export function gutter(names, width, measure) {
@@ -37,10 +38,12 @@ export function stageSizes(step, { T, d_in, d_out, width, label, tall, stacked =
     return { narrow, tile, sums: summed ? sums : 0, gap: narrow ? 0 : GAP, cell: summed ? cell : squareCell(T, room - besides, tall) };
   }
   if (step === "context") {
-    if (narrow) return { narrow, gap: 0, cell: squareCell(T, room), ...columns(d_out, room) };
-    const side = Math.max(150, Math.min(44 * d_out, room * 0.5));
-    const tall = Math.max(CELL.least, Math.floor(BLEND / (2 * T)));
-    return { narrow, gap: GAP, cell: Math.min(tall, squareCell(T, room - side - GAP)), ...columns(d_out, side) };
+    if (narrow) return { narrow, gap: 0, cell: squareCell(T, room), row: squareCell(T, room), ...columns(d_out, room) };
+    const both = room - label - 3 * GAP - EDGE; // v has labels of its own
+    const side = Math.max(150, Math.min(44 * d_out, both * 0.5));
+    const cell = squareCell(T, both - side, tall);
+    const row = Math.max(CELL.least, Math.floor(Math.min(BLEND, Math.max(240, tall - 470)) / (2 * T)));
+    return { narrow, gap: GAP, cell, row: Math.min(row, cell), ...columns(d_out, side) };
   }
   if (step === "qk") {
     const most = narrow ? room : (room - 4 * GAP) / (d_in + 2 * d_out);

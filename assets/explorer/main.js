@@ -11,7 +11,7 @@ import { chips } from "./chips.js";
 import { look } from "./colour.js";
 import { Comparison } from "./comparison.js";
 import { keepFocus, once, put } from "./dom.js";
-import { cellOf, move, selectCell, sources, START, suggestion } from "./focus.js";
+import { cellOf, move, selectCell, sources, START, suggestion, withIn } from "./focus.js";
 import { frame, tokenTable } from "./frame.js";
 import { guessPart } from "./guess.js";
 import { follow, noted } from "./motion.js";
@@ -38,7 +38,7 @@ export function mount(place, host = {}, root = place) {
     state.pinned = suggestion(state.run);
     open("weights");
   });
-  const comparison = new Comparison(paintStep);
+  const comparison = new Comparison(paint);
   let painted = 0;
 
   const theme = () => (document.body.classList.contains("dark") || root.dataset.theme === "dark" ? "dark" : "light");
@@ -47,7 +47,9 @@ export function mount(place, host = {}, root = place) {
   const looks = {};
   const stageRoom = () => (room ??= { width: part.stage.clientWidth || 690, tall: window.innerHeight, font: looked().font });
   const looked = () => (looks[theme()] ??= look(theme(), part.all));
-  const selection = () => state.pinned ?? suggestion(state.run);
+  /** The run that headline, guess and chips tell of: the one on screen, or while A is looked at, A. */
+  const shown = () => (comparison.mode === "A" ? comparison.kept : state.run);
+  const selection = () => withIn(state.pinned ?? suggestion(shown()), shown());
   const declared = (tensor) => state.run.lesson.matrices[tensor];
   const shape = (tensor) => drawn().tensors[tensor];
 
@@ -101,8 +103,8 @@ export function mount(place, host = {}, root = place) {
   // --- painting ---
 
   function paint() {
-    const { run } = state;
-    topPart(part, run, ask, open, () => puzzle.ask(state.run));
+    const run = shown();
+    topPart(part, run, ask, open, () => puzzle.ask(run));
     puzzle.end();
     paintOverview();
     once(part.chips, [run.tokens, run.names], () => (state.chips = chips(part.chips, run, (index) => puzzle.choose(index) || pin({ ...selection(), query: index }))));
@@ -110,7 +112,7 @@ export function mount(place, host = {}, root = place) {
   }
 
   function paintOverview() {
-    overviewPart(part.overview, state.run, theme(), (layer, head) => ask?.({ layer, head, edits: [] }));
+    overviewPart(part.overview, shown(), theme(), (layer, head) => ask?.({ layer, head, edits: [] }));
   }
 
   function paintGuesses() {
@@ -126,7 +128,7 @@ export function mount(place, host = {}, root = place) {
     if (!state.run.steps[state.step].shows.includes(state.tensor)) state.tensor = resultOf(state.step);
     const run = drawn();
     const step = run.steps[state.step];
-    comparison.paint(part.compare, part.changed);
+    if (ask) comparison.paint(part.compare, part.changed);
     markStep(part, state.step, run.lesson.steps.length);
     lessonPart(part.lesson, run, step);
     const focused = part.stage.contains(document.activeElement) && document.activeElement.dataset.matrix;
@@ -160,7 +162,7 @@ export function mount(place, host = {}, root = place) {
     }
     for (const { axis, mark } of labels) mark(marked[axis]);
     const seen = at ? selectCell(selection(), declared(at.tensor), at.row, at.column) : selection();
-    state.chips.light(state.run, seen.query);
+    state.chips.light(shown(), seen.query);
     if (!state.hover) keepFocus(part.whatIf, () => whatIf(part.whatIf, run, state.step, seen.query, ask));
     bars?.(run.tensors.weights.row(seen.query));
     plane(part.plane, run, state.step, seen.query, seen.key);
@@ -259,9 +261,9 @@ export function mount(place, host = {}, root = place) {
 
   // --- talking to the host ---
 
-  /** Changes to the run on screen, and to what was wished since, as long as no answer came. */
+  /** Changes to the run that is looked at, and to what was wished since, as long as no answer came. */
   function wish(changes) {
-    state.wanted = { ...(state.wanted ?? state.run.settings), ...changes };
+    state.wanted = { ...(state.wanted ?? shown().settings), ...changes };
     host.ask(state.wanted, "sentence" in changes);
   }
 

@@ -93,7 +93,7 @@ function named(build, labels, area = null) {
   return labels.host;
 }
 
-const rows = (build, area = null) => named(build, rowLabels(build.run.names, build.sizes.cell, build.label), area);
+const rows = (build, area = null) => named(build, rowLabels(build.run.names, build.sizes.row ?? build.sizes.cell, build.label), area);
 const columns = (build) => named(build, columnLabels(build.run.names, build.sizes.cell, build.measure), "columns");
 
 const cell = (area, ...children) => h("div", { style: { gridArea: area } }, children);
@@ -163,9 +163,9 @@ function rowBars(build) {
 /** Blend: weights on the left, v on top, the context in the corner. */
 function blending(build) {
   const { sizes } = build;
-  const weights = view(build, "weights", { width: sizes.cell, height: sizes.cell });
-  const v = view(build, "v", { width: sizes.column, height: sizes.cell });
-  const context = view(build, "context", { width: sizes.column, height: sizes.cell });
+  const weights = view(build, "weights", { width: sizes.cell, height: sizes.row });
+  const v = view(build, "v", { width: sizes.column, height: sizes.row });
+  const context = view(build, "context", { width: sizes.column, height: sizes.row });
   if (sizes.narrow) {
     return h(
       "div",

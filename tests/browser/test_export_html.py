@@ -70,7 +70,9 @@ def test_the_page_works_from_a_file_without_network(offline, tmp_path, name):
         page.click(f'[data-step="{step}"]')
         assert page.get_attribute(f'[data-step="{step}"]', "aria-current") == "step"
     # Nobody is there to compute another run, so nothing asks for one.
-    assert not page.locator(".ax-what-if *, .ax-example, .ax-switch, .ax-change, .ax-learning:not([hidden])").count()
+    assert not page.locator(
+        ".ax-what-if *, .ax-example, .ax-switch, .ax-change, .ax-learning:not([hidden]), .ax-compare *"
+    ).count()
 
 
 def test_every_weight_of_the_head_is_there_however_large(offline, tmp_path):

@@ -204,3 +204,64 @@ def test_a_difference_of_nothing_says_so(explorer):
     page.get_by_role("button", name="Keep to compare").click()
     page.get_by_role("button", name="B − A").click()
     assert "0 everywhere" in page.inner_text(".ax-foot")
+
+
+# --- A beside B ------------------------------------------------------------------------------------------------------
+
+
+def test_the_kept_run_is_shown_whole_and_what_is_changed_from_it_is_the_next(explorer):
+    page = explorer.open().page
+    told = page.inner_text(".ax-headline"), page.inner_text(".ax-guess-word")
+    page.get_by_role("button", name="Keep to compare").click()
+    page.get_by_role("switch").click()
+    explorer.wait_for_request(head_off="true")
+    assert page.inner_text(".ax-headline") != told[0]
+    page.get_by_role("button", name="A", exact=True).click()
+    assert (page.inner_text(".ax-headline"), page.inner_text(".ax-guess-word")) == told
+    assert page.get_by_role("switch").get_attribute("aria-checked") == "true"
+    page.get_by_role("button", name="My dog ran. My dog").click()
+    explorer.wait_for_request(sentence="My dog ran. My dog")
+    assert "head_off" not in explorer.request  # a change of A
+    assert page.get_by_role("button", name="B", exact=True).get_attribute("aria-pressed") == "true"
+    page.get_by_role("button", name="A", exact=True).click()
+    assert page.inner_text(".ax-headline") == told[0] and explorer.tokens[1]["text"] == " cat"
+
+
+def test_a_kept_run_may_have_more_or_fewer_tokens(explorer):
+    page = explorer.open(sentence="the cat sat on the mat", model="untrained", step="weights", cell="5,5").page
+    page.get_by_role("button", name="Keep to compare").click()
+    explorer.ask("the cat")
+    for name, tokens in (("A", 6), ("B", 2), ("A", 6)):
+        page.get_by_role("button", name=name, exact=True).click()
+        for step in STEPS:
+            explorer.step(step)
+            assert len(explorer.tokens) == tokens
+    assert page.get_by_role("button", name="B − A").is_disabled()
+
+
+# --- room ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_phone_shows_numbers_of_the_matrix_on_arrival(visit):
+    explorer = visit(**PHONE).open()
+    weights = explorer.matrix("weights").bounding_box()
+    above = explorer.page.locator(".ax-sheet").bounding_box()["y"] - weights["y"]
+    assert above > 2 * weights["height"] / 6
+
+
+@pytest.mark.parametrize("sentence", ["The cat sat on the mat", "a remarkably long sentence of words " * 5])
+@pytest.mark.parametrize("model", ["untrained", "trained"])
+def test_blend_shows_every_column(explorer, model, sentence):
+    page = explorer.open(sentence=sentence, model=model, step="context").page
+    edge = page.locator(".ax-scroll").bounding_box()
+    for tensor in ("v", "context"):
+        box = explorer.matrix(tensor).bounding_box()
+        assert box["x"] + box["width"] <= edge["x"] + edge["width"], tensor
+
+
+def test_the_chosen_token_of_a_long_sentence_is_in_view(visit):
+    for options in ({}, PHONE):
+        page = visit(**options).open(sentence="the quick brown fox " * 30, model="untrained").page
+        row = page.locator(".ax-chips").bounding_box()
+        chosen = page.locator('[data-token][aria-pressed="true"]').bounding_box()
+        assert row["y"] <= chosen["y"] and chosen["y"] + chosen["height"] <= row["y"] + row["height"] + 1

@@ -115,3 +115,19 @@ def test_passing_the_choice_by_changes_nothing_and_one_choice_paints_once(explor
     choose(explorer, "Textbook", by_keyboard=True)
     explorer.wait_for_request(model="textbook")
     assert explorer.settled(1000) == painted + 2
+
+
+def test_a_sentence_that_the_model_cannot_read_is_not_lost_without_a_word(explorer):
+    page = explorer.open(sentence="My own words", model="untrained").page
+    choose(explorer, "Textbook")
+    explorer.wait_for_request(model="textbook")
+    told = page.inner_text(".ax-message")
+    assert "six words" in told and told.endswith("instead of: My own words")
+    assert "journey" in page.input_value("#sentence textarea, #sentence input")
+    choose(explorer, "Untrained")
+    explorer.wait_for_request(model="untrained")
+    assert page.is_hidden(".ax-message")
+    explorer.open()  # nobody wrote the example
+    choose(explorer, "Textbook")
+    explorer.wait_for_request(model="textbook")
+    assert page.is_hidden(".ax-message")

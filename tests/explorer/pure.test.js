@@ -38,6 +38,7 @@ test("numbers in cells", () => {
   assert.equal(fittingDecimals([0.5, -12.25, -Infinity], 3, 0, 4), null);
   assert.equal(operand(print(-1)), `(${print(-1).text})`);
   for (const share of [0.0001, 0.9999]) assert.match(percent(share), /^[<>]/);
+  assert.deepEqual([0, 0.5, 1, 7, -0.11].map(percent), ["0 %", "50 %", "100 %", "7.00", "\u22120.11"]);
 });
 
 test("arrow keys stay inside, Home and End go to the row's ends", () => {
