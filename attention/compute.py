@@ -49,6 +49,11 @@ class Result:
     def names(self) -> list[str]:
         return text.names(self.tokens)
 
+    @cached_property
+    def real_rows(self) -> list[int]:
+        """The rows of the tokens that are no padding, in order."""
+        return [t.index for t in self.tokens if t.real]
+
     @property
     def model(self) -> models.Model:
         return self.request.source

@@ -303,7 +303,7 @@ def _looks_at_its_guess(result: Result) -> bool:
     request, guess = result.request, result.guess
     if guess is None or request.head_off or request.edits or request.layer != result.model.layers - 1:
         return False
-    last = max(i for i, token in enumerate(result.tokens) if token.real)
+    last = result.real_rows[-1]
     looked_at = result.tokens[int(result["weights"][last].argmax())]
     return last > 0 and looked_at.label.strip("␣") == guess.labels[0].strip("␣")
 

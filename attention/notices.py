@@ -14,14 +14,9 @@ if TYPE_CHECKING:
     from .compute import Result
 
 
-def real_rows(result: Result) -> list[int]:
-    """The rows of the real tokens, in order."""
-    return [t.index for t in result.tokens if t.real]
-
-
 def last_real(result: Result) -> int:
     """The row of the last real token: the one that the next word is guessed from."""
-    return real_rows(result)[-1]
+    return result.real_rows[-1]
 
 
 def best_key(result: Result, row: int) -> int:
@@ -80,7 +75,7 @@ def headline(result: Result) -> str:
     share = float(weights[key])
     if share <= 0:
         return f"{names[row]} looks nowhere: none of its weights is above zero."
-    if len(real_rows(result)) == 1 and share == 1:
+    if len(result.real_rows) == 1 and share == 1:
         return f"{names[row]} is alone, so all its attention stays with itself."
     if share >= 0.5:
         if key == row:
@@ -161,10 +156,10 @@ def _qk(result: Result) -> str:
 
 def _scores(result: Result) -> str:
     scores, row = result["scores"], last_real(result)
-    others = [i for i in real_rows(result) if i != row]
+    others = [i for i in result.real_rows if i != row]
     if not others:
         return "One token, one score: with itself."
-    column = max(others, key=lambda i: scores[row, i])
+    column = others[int(scores[row, others].argmax())]
     a, b = result.names[row], result.names[column]
     there, back = number(float(scores[row, column])), number(float(scores[column, row]))
     if there == back:
@@ -173,7 +168,7 @@ def _scores(result: Result) -> str:
 
 
 def _scaled(result: Result) -> str:
-    real = slice(real_rows(result)[0], last_real(result) + 1)  # padding is on one side
+    real = slice(result.real_rows[0], last_real(result) + 1)  # padding is on one side
     scores, scaled = result["scores"][real, real], result["scaled"][real, real]
     scale = result.request.scale
     if scores.size == 1:
@@ -185,7 +180,7 @@ def _scaled(result: Result) -> str:
 
 def _masked(result: Result) -> str:
     hidden, T = int(np.isneginf(result["masked"]).sum()), len(result.tokens)
-    names, real = result.names, real_rows(result)
+    names, real = result.names, result.real_rows
     first, row = real[0], real[-1]
     if result.request.mask == "causal":
         text = f"{hidden} of {T * T} numbers are gone. {names[first]} sees only itself"
@@ -199,7 +194,7 @@ def _masked(result: Result) -> str:
 
 def _weights(result: Result) -> str:
     weights, names, request = result["weights"], result.names, result.request
-    first, row = real_rows(result)[0], last_real(result)
+    first, row = result.real_rows[0], last_real(result)
     key = best_key(result, row)
     share, total = float(weights[row, key]), f"{weights[first].sum():.2f}"
     as_computed = not request.dropout and not any(edit[0] == "weights" for edit in request.edits)
