@@ -289,6 +289,27 @@ def _split(result: Result) -> str:
     return f"{rule}: for example, {text.shorten(text.label(word), 30)} into {', '.join(labels[:-1])} and {labels[-1]}."
 
 
+SETTINGS = {  # what the page calls what can be changed about a run
+    "sentence": "sentence",
+    "model": "model",
+    "layer": "layer",
+    "head": "head",
+    "tokenizer": "tokenizer",
+    "mask": "mask",
+    "scale": "scaling",
+    "pad_to": "padding",
+    "pad_side": "side of the padding",
+    "dropout": "dropout",
+    "head_off": "attention switch",
+    "edits": "edited numbers",
+    "checkpoint": "training",
+    "d_model": "size of x",
+    "d_head": "size of q and k",
+    "seed": "seed",
+    "qkv_bias": "bias",
+    "positions": "positions",
+}
+
 QUIZ = {
     "button": "Why {guess}?",
     "question": "Before you see it: to guess what follows {query}, which token would you look at? Choose one.",
@@ -332,6 +353,7 @@ def for_page(result: Result) -> dict[str, Any]:
         "glossary": {term: meaning for term, (_, meaning) in glossary.GLOSSARY.items()},
         "axes": {"query": QUERY_AXIS, "key": KEY_AXIS, "token": "token", "dimension": "dimension"},
         "masks": MASK_TITLES,
+        "settings": SETTINGS,
         "order_note": ORDER_NOTE if result.request.mask == "causal" and result.request.scale else "",
         "joint": result.model.joint(result.request),
         "path": result.model.path(result.request),

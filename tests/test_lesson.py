@@ -466,6 +466,10 @@ def test_every_claim_is_true_of_any_request(args):
     assert len(page["steps"]) == len(lesson.STEPS) and page["headline"] == headline(result)
 
 
+def test_whatever_can_be_changed_has_a_name():
+    assert list(lesson.SETTINGS) == list(attend("Hi", model="untrained").request.settings())
+
+
 def test_this_file_notices_a_false_claim():
     result = attend("the cat sat", model="untrained")
     f, said = facts(result), notices(result)

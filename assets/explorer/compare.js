@@ -3,27 +3,6 @@
 import { Matrix } from "./payload.js";
 import { operand, percent, print, relation } from "./numbers.js";
 
-const WORDS = {
-  sentence: "sentence",
-  model: "model",
-  layer: "layer",
-  head: "head",
-  tokenizer: "tokenizer",
-  mask: "mask",
-  scale: "scaling",
-  pad_to: "padding",
-  pad_side: "side of the padding",
-  dropout: "dropout",
-  head_off: "head",
-  edits: "edited numbers",
-  checkpoint: "training",
-  d_model: "size of x",
-  d_head: "size of q and k",
-  seed: "seed",
-  qkv_bias: "bias",
-  positions: "positions",
-};
-
 /** Whether a number of A and one of B in the same place speak of the same thing: the same tokens in the same order. */
 export function comparable(a, b) {
   const key = (run) => JSON.stringify(run.tokens.map((token) => [token.text, token.real]));
@@ -58,8 +37,8 @@ export function largestChange(a, b, tensor) {
 
 /** One sentence: what was changed, and what moved most for it. */
 export function whatChanged(a, b) {
-  const changed = Object.keys(WORDS).filter((name) => JSON.stringify(a.settings[name]) !== JSON.stringify(b.settings[name]));
-  const words = [...new Set(changed.map((name) => WORDS[name]))];
+  const changed = Object.keys(b.settings).filter((name) => JSON.stringify(a.settings[name]) !== JSON.stringify(b.settings[name]));
+  const words = [...new Set(changed.map((name) => b.lesson.settings[name]))];
   if (!words.length) return "A and B are the same run. Change something.";
   const cause = words.length === 1 ? `Only the ${words[0]} changed` : `Changed: ${words.join(", ")}`;
   if (!comparable(a, b)) return `${cause}; the tokens differ, so no number stands beside its own.`;

@@ -94,7 +94,7 @@ function payload(weights, settings = {}) {
     },
     visible: Buffer.from([0b10110000]).toString("base64"),
     kept: null,
-    lesson: { steps: [], matrices: { weights: { rows: "query", columns: "key", unit: true, operands: [] } } },
+    lesson: { steps: [], settings: { mask: "mask", edits: "edited numbers" }, matrices: { weights: { rows: "query", columns: "key", unit: true, operands: [] } } },
   };
 }
 
