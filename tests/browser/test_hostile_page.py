@@ -3,6 +3,7 @@
 
 import json
 import unicodedata
+from pathlib import Path
 from urllib.parse import urlencode
 
 import pytest
@@ -11,6 +12,7 @@ from hostile import by_kind
 from attention import attend, text
 
 BOX = "#sentence textarea"
+HARD = json.loads((Path(__file__).parents[1] / "data" / "hard_inputs.json").read_text(encoding="utf-8"))["sentences"]
 HIT = "window.__hit=1"
 CANARIES = [
     f"<img src=x onerror={HIT}>", f"<svg onload={HIT}><b>", f"</script><script>{HIT}</script>", f"${{{HIT}}}", f"`+({HIT})+`",
@@ -132,6 +134,19 @@ def test_everything_hostile_can_be_typed_and_is_shown_literally(hostile):
         if note:
             assert note in hostile.explorer.page.inner_text("#explorer")
     assert not hostile.explorer.outside
+
+
+def test_hard_inputs_are_shown_as_the_words_they_are_made_of(hostile):
+    for case in HARD:
+        cleaned, note = text.clean(case["text"])
+        if all(map(text.is_invisible, case["text"])) or "\r" in case["text"]:
+            continue  # a box has its own end of line
+        hostile.type(case["text"])
+        hostile.check(cleaned, ["tokens", "weights"])
+        for token, label in zip(hostile.explorer.tokens, case["words"], strict=True):
+            assert label.removeprefix("␣") in token["shown"], case["id"]
+        if note:
+            assert note in hostile.explorer.page.inner_text("#explorer"), case["id"]
 
 
 def test_links_with_everything_hostile_open_the_page_and_come_back_the_same(hostile):

@@ -3,19 +3,16 @@
 import json
 import random
 import re
-from pathlib import Path
-from urllib.parse import urlencode
 
 import pytest
 from arithmetic import check_lines, check_table, read_number, same_digits
 from servers import call, fetch
 
-from attention import Request, attend, models, text
+from attention import Request, attend, models
 
 STEPS = ["tokens", "x", "qk", "scores", "scaled", "masked", "weights", "context", "next"]
 TEXTBOOK = {"sentence": "Your journey starts with one step", "model": "textbook"}
 OFFLINE = [name for name in models.NAMES if name != "gpt2"]
-HARD = json.loads((Path(__file__).parents[1] / "data" / "hard_inputs.json").read_text(encoding="utf-8"))
 
 
 def numbers(explorer):
@@ -374,45 +371,6 @@ def test_the_mask_can_be_chosen_where_it_acts(explorer):
         assert explorer.request.get("mask", "causal") == mask
         expected = call(explorer.url, "attend", **TEXTBOOK, mask=mask)["tensors"]["weights"]
         assert same_digits(shown_result(explorer), expected[0][5])
-
-
-# --- hostile text ----------------------------------------------------------------------------------------------------
-
-
-def test_hostile_sentences_are_shown_literally_and_nothing_runs(explorer):
-    explorer.open(model="untrained", sentence="hi")
-    for case in HARD["sentences"]:
-        cleaned, _ = text.clean(case["text"])
-        if all(map(text.is_invisible, case["text"])) or not cleaned.isprintable():
-            continue  # a one-line box takes no such text; links do, below
-        explorer.ask(cleaned)
-        assert "".join(t["text"] for t in explorer.tokens) == cleaned, case["id"]
-        for token, label in zip(explorer.tokens, case["words"], strict=True):
-            assert label.removeprefix("␣") in token["shown"], case["id"]
-        for step in STEPS:
-            explorer.step(step)
-        explorer.press("context", "ArrowRight") if explorer.matrices() else None
-        assert explorer.page.locator("#explorer img, #explorer script, #explorer b:has(> *)").count() == 0
-        assert explorer.request["sentence"] == explorer.address["sentence"] == cleaned
-
-
-def test_hostile_links_are_shown_literally_and_nothing_runs(explorer):
-    for case in HARD["sentences"]:
-        cleaned, note = text.clean(case["text"])
-        typed = cleaned.isprintable()
-        if all(map(text.is_invisible, case["text"])) or "\ud83d" in case["text"] or typed and "<" not in cleaned:
-            continue  # what no link can hold, and what was typed above
-        explorer.quiet()
-        explorer.page.goto("about:blank")
-        query = urlencode({"sentence": case["text"], "model": "untrained", "step": "context", "cell": "0,0"})
-        explorer.quiet()
-        explorer.page.goto(f"{explorer.url}/?{query}")
-        explorer.wait_for_request(sentence=cleaned)
-        explorer.settled(200)
-        assert [t["text"] for t in explorer.tokens] == [t.text for t in attend(cleaned, model="untrained").tokens]
-        assert explorer.page.locator("#explorer img, #explorer script").count() == 0
-        if note:
-            assert note in explorer.page.inner_text("#explorer")
 
 
 # --- looks -----------------------------------------------------------------------------------------------------------
