@@ -179,8 +179,16 @@ def test_a_link_to_a_cell_that_is_not_there_opens_the_step(explorer):
 # --- the keyboard ----------------------------------------------------------------------------------------------------
 
 
-def test_arrows_home_and_end_start_at_the_first_cell_of_every_matrix(explorer):
-    for step, tensors in {
+@pytest.mark.parametrize("step, tensor", [("x", "x"), ("scores", "k"), ("masked", "masked"), ("context", "context")])
+def test_the_keys_start_at_the_first_cell(explorer, step, tensor):
+    explorer.open(**TEXTBOOK, step=step)  # nothing is chosen yet
+    explorer.matrix(tensor).focus()
+    assert explorer.cell == (0, 0)
+
+
+def test_arrows_home_and_end_move_in_every_matrix(explorer):
+    tensors = numbers(explorer.open(**TEXTBOOK))["tensors"]
+    for step, shown in {
         "x": ["x"],
         "qk": ["q", "k"],
         "scores": ["q", "k", "scores"],
@@ -189,20 +197,19 @@ def test_arrows_home_and_end_start_at_the_first_cell_of_every_matrix(explorer):
         "weights": ["weights"],
         "context": ["v", "context"],
     }.items():
-        for tensor in tensors:
-            explorer.open(**TEXTBOOK, step=step)  # nothing is chosen yet
-            walk(explorer, tensor)
+        explorer.step(step)
+        for tensor in shown:
+            walk(explorer, tensor, tensors[tensor])
 
 
-def walk(explorer, tensor):
-    values = numbers(explorer)["tensors"][tensor]
+def walk(explorer, tensor, values):
     rows, columns = len(values), len(values[0])
     transposed = "kᵀ" in explorer.page.inner_text("#explorer") and tensor == "k"
     right, left, down, up = "ArrowRight", "ArrowLeft", "ArrowDown", "ArrowUp"
     if transposed:  # the keys go where they point, on a matrix whose rows are drawn as columns
         right, left, down, up = down, up, right, left
     for keys, expected in (
-        ([up, left], (0, 0)),
+        ([up] * rows + [left] * columns, (0, 0)),
         ([right], (0, 1)),
         ([down, down], (2, 1)),
         (["Home"], (2, 0)),
