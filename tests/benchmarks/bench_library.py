@@ -35,13 +35,8 @@ def page(T: int) -> dict:
 
 
 def endpoint(T: int) -> bytes:
-    """What /attend sends, as Gradio writes it for its clients."""
+    """What /attend sends."""
     return orjson.dumps(export.as_dict(ask(T)))
-
-
-def endpoint_raw(T: int) -> str:
-    """What /attend sends, as Gradio writes it for whoever talks plain HTTP."""
-    return json.dumps(export.as_dict(ask(T)))
 
 
 def bare(T: int):
@@ -96,9 +91,8 @@ def rows(out: Path):
     yield Row("  of it packing the matrices", ratio(lambda: [pack(matrix) for matrix in matrices], trace))
     yield Row("  of it the lesson's sentences", ratio(lambda: lesson.for_page(result), trace))
     yield Row("page payload, T = 128", len(json.dumps(page(T))) / numbers, 6, "bytes a number")
-    yield Row("/attend, Gradio's clients / bare trace, T = 128", ratio(lambda: endpoint(T), trace), 40)
-    yield Row("/attend, plain HTTP / bare trace, T = 128", ratio(lambda: endpoint_raw(T), trace), 40)
-    yield Row("  of it writing floats", ratio(partial(json.dumps, export.as_dict(result)), trace))
+    yield Row("/attend / bare trace, T = 128", ratio(lambda: endpoint(T), trace), 40)
+    yield Row("  of it writing floats", ratio(partial(orjson.dumps, export.as_dict(result)), trace))
     yield Row("/attend, T = 128", len(endpoint(T)) / numbers, 20, "bytes a number")
     yield from growth(out)
 

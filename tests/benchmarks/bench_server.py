@@ -1,7 +1,6 @@
 """Requests a second, 32 clients at once, beside a trivial Gradio function in turns.
 
-Twice: as Gradio's own clients ask (the queue's routes, which write with orjson), and as curl does (the plain routes,
-which write with Python's json).
+Twice: as Gradio's own clients ask (through the queue's routes), and as curl does (through the plain ones).
 """
 
 import http.client
